@@ -2,6 +2,8 @@
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -17,6 +19,16 @@ def new_identity() -> dict[str, str]:
     }
 
 
+def former_in(meta: Mapping[str, Any]) -> list[FormerSuffix]:
+    """The suffixes of ids from before a store was restored, the oldest first.
+
+    There are none if that cannot be read.
+    """
+    with suppress(msgspec.MsgspecError, KeyError):
+        return msgspec.json.decode(str(meta["former_suffixes"]), type=list[FormerSuffix])
+    return []
+
+
 def renewed(meta: Mapping[str, str], highest: int) -> dict[str, str]:
     """The values of `meta` that change when a copy of a store becomes one of its own.
 
@@ -24,9 +36,8 @@ def renewed(meta: Mapping[str, str], highest: int) -> dict[str, str]:
     original never gives.
     """
     last = FormerSuffix(max(int(meta["high_water"]), highest), meta["id_suffix"])
-    former = msgspec.json.decode(meta.get("former_suffixes", "[]"), type=list[FormerSuffix])
     return {
         **new_identity(),
         "high_water": str(last.last_key),
-        "former_suffixes": as_json([*former, last]),
+        "former_suffixes": as_json([*former_in(meta), last]),
     }

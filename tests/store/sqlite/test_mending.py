@@ -13,8 +13,10 @@ from zq.instance import examine, salvage
 from zq.model.commands import Claim, Succeed
 from zq.model.job import JobRecord, JobSettings
 from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
-from zq.store.errors import StoreDamaged
+from zq.store.errors import DamagedDatabase, StoreDamaged
 from zq.store.logs import read_log
+from zq.store.sqlite.moving import source
+from zq.store.sqlite.restore import restoring
 
 from ..rig import FOREVER, Rig
 
@@ -191,6 +193,67 @@ async def test_a_start_says_which_name_is_lost(name: str, rig: Rig) -> None:
     harm(rig.directory, f"UPDATE meta SET name = CAST(x'ff' AS TEXT) WHERE name = '{name}'")
     with pytest.raises(StoreDamaged, match=f"it has lost its {name}.*zq salvage"):
         await rig.open()
+
+
+NEEDED = {
+    "id_suffix": ["'AB'", "'abcdefghijkl'", "7"],
+    "high_water": ["'many'", "x'00'", "-1"],
+    "epoch": ["7"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in NEEDED.items() for value in values]
+)
+async def test_a_wrong_name_or_number_of_a_database_is_found_and_made_anew_by_a_salvage(
+    name: str, value: str, rig: Rig, tmp_path: Path
+) -> None:
+    keys = [*await rig.statuses()]
+    await rig.close()
+    harm(rig.directory, f"UPDATE meta SET value = {value} WHERE name = '{name}'")
+    assert any(f"it has lost its {name}" in found for found in examine(rig.directory).damage)
+    with pytest.raises(StoreDamaged, match=f"it has lost its {name}.*zq salvage"):
+        await rig.open()
+    with pytest.raises(DamagedDatabase, match=name), source(str(rig.directory)):
+        pytest.fail("it can be read")
+    with pytest.raises(DamagedDatabase, match=name):
+        restored(rig.directory, tmp_path / "restored")
+
+    assert salvage(rig.directory, tmp_path / "new", lambda _done, _all: None).gaps == {"meta": 1}
+    new = Rig(tmp_path / "new")
+    await new.open()
+    try:
+        assert [*await new.statuses()] == keys
+        assert (await new.keep(1))[0] > keys[-1]
+    finally:
+        await new.close()
+
+
+@pytest.mark.parametrize("value", ["substr(value, 1, 9)", "7", "'{}'"])
+async def test_the_endings_of_former_ids_are_set_aside_if_they_cannot_be_read(
+    value: str, rig: Rig, tmp_path: Path
+) -> None:
+    await rig.close()
+    directory = tmp_path / "restored"
+    restored(rig.directory, directory)
+    harm(directory, f"UPDATE meta SET value = {value} WHERE name = 'former_suffixes'")
+    assert any("unreadable: meta former_suffixes" in each for each in examine(directory).damage)
+    with pytest.raises(DamagedDatabase, match="zq salvage"), source(str(directory)):
+        pytest.fail("it can be read")
+    assert salvage(directory, tmp_path / "new", lambda _done, _all: None).gaps == {"meta": 1}
+    again = Rig(directory)
+    await again.open()
+    try:
+        assert await taken(again) == EVERYTHING
+        assert named(again) == {("meta", "former_suffixes")}
+    finally:
+        await again.close()
+
+
+def restored(directory: Path, new: Path) -> None:
+    """Restore the database of a directory."""
+    with (directory / "zq.db").open("rb") as file, restoring(new) as write:
+        write(file, 0, lambda _done, _all: None)
 
 
 @pytest.mark.parametrize("table", ["lines", "budgets", "shares", "shared_queues"])

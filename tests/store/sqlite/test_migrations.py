@@ -299,7 +299,9 @@ async def test_a_database_from_before_the_mark_is_known_and_gets_it(
     number: int, tmp_path: Path
 ) -> None:
     connection = at_version(tmp_path / "zq.db", number)
-    connection.execute("INSERT INTO meta VALUES ('epoch','e'), ('id_suffix','0'), ('high_water',0)")
+    suffix = ALPHABET[:SUFFIX_LENGTH]
+    identity = f"('epoch', 'e'), ('id_suffix', '{suffix}'), ('high_water', 0)"
+    connection.execute(f"INSERT INTO meta VALUES {identity}")
     connection.close()
     rig = Rig(tmp_path)
     await rig.open()

@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 
 from zq.model.clock import Clock, SteadyClock, SteadyMark, SystemClock
-from zq.model.ids import SLOTS, FormerSuffix
+from zq.model.ids import SLOTS
 from zq.model.leasing import DiedStream, Residents
 from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds
 from zq.rooms import parts
 from zq.store.api import FoundAtStart, Recovery
+from zq.store.identity import former_in
 from zq.store.postgres.pipeline import Pipeline
 from zq.store.postgres.sharing import Memory
 from zq.store.postgres.transaction import Columns, PostgresTransaction
@@ -125,7 +126,7 @@ def _recover(
     found = FoundAtStart(
         epoch=meta["epoch"],
         id_suffix=meta["id_suffix"],
-        former_suffixes=_decoded(meta, "former_suffixes", list[FormerSuffix]) or [],
+        former_suffixes=former_in(meta),
         last_key=max(int(meta["high_water"]), highest),
         returned=len(held),
         claimed=claimed - len(begun),

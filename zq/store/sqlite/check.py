@@ -8,7 +8,7 @@ from zq.store.errors import DatabaseTooNew, ForeignDatabase
 from zq.store.sqlite.checksums import unfit_rows
 from zq.store.sqlite.damage import damage_of_log, find_damage
 from zq.store.sqlite.files import WAL_NAME, opened_unchanged
-from zq.store.sqlite.identity import codec_in
+from zq.store.sqlite.identity import codec_in, lost_in, read_meta
 from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.mending import unreadable_rows, wrong_logs
 from zq.store.sqlite.migrate import latest_version, refuse_foreign, refuse_newer
@@ -54,6 +54,8 @@ def _examine(connection: sqlite3.Connection, finding: str) -> Report:
     if version < latest_version():
         said.append(f"its schema is version {version}: a start makes it {latest_version()}")
         return Report(said, [])
+    if lost := lost_in(read_meta(connection)):
+        return Report(said, [lost])
     return Report(said, [*_set_aside(connection), *_unreadable(connection), *_unfit(connection)])
 
 

@@ -1,27 +1,53 @@
 """Reads and changes the identity of a database."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
-from zq.model.ids import FormerSuffix, IdCodec, codec_of
-from zq.store.identity import renewed
+from zq.model.ids import ALPHABET, SUFFIX_LENGTH, FormerSuffix, IdCodec, codec_of
+from zq.store.identity import former_in, renewed
 from zq.store.sqlite.queries import load
 
 QUERIES = load("zq.store.sqlite.upkeep")
 
+_NEEDED: Mapping[str, Any] = {
+    "epoch": str,
+    "id_suffix": Annotated[str, Meta(pattern=f"^[{ALPHABET}]{{{SUFFIX_LENGTH}}}$")],
+    "high_water": Annotated[int, Meta(ge=0)],
+}
+"""What no start can do without, and its type."""
 
-def read_former_suffixes(connection: sqlite3.Connection) -> Sequence[FormerSuffix]:
-    """The suffixes of ids from before the database was restored, the oldest first."""
-    former = dict(connection.execute(QUERIES["read_meta"])).get("former_suffixes", "[]")
-    return msgspec.json.decode(former, type=list[FormerSuffix])
+
+def read_meta(connection: sqlite3.Connection) -> dict[str, Any]:
+    """What a database says of itself, by name."""
+    return dict(connection.execute(QUERIES["read_meta"]))
+
+
+def check_meta(name: str, value: object) -> None:
+    """Raise `msgspec.MsgspecError` if a row of `meta` holds something else than it should."""
+    if kind := _NEEDED.get(name):
+        msgspec.convert(value, type=kind)
+    elif name == "former_suffixes":
+        msgspec.json.decode(msgspec.convert(value, type=str), type=list[FormerSuffix])
+
+
+def lost_in(meta: Mapping[str, object]) -> str | None:
+    """The finding that a row is missing or wrong which no start can do without; None if none is."""
+    for name in _NEEDED:
+        try:
+            check_meta(name, meta.get(name))
+        except msgspec.MsgspecError:
+            return f"it has lost its {name}"
+    return None
 
 
 def codec_in(connection: sqlite3.Connection) -> IdCodec:
     """The codec of the ids in a database."""
-    meta = dict(connection.execute(QUERIES["read_meta"]))
-    return codec_of(meta["id_suffix"], read_former_suffixes(connection))
+    meta = read_meta(connection)
+    return codec_of(meta["id_suffix"], former_in(meta))
 
 
 def renew_identity(connection: sqlite3.Connection) -> None:

@@ -24,6 +24,7 @@ from zq.model.effects import Misfit
 from zq.model.log import Bounds
 from zq.rooms import parts
 from zq.store.sqlite.damage import MISCOUNTED
+from zq.store.sqlite.identity import check_meta
 from zq.store.sqlite.migrate import migrate
 from zq.store.sqlite.quarantine import QUERIES as OF_QUARANTINE
 from zq.store.sqlite.quarantine import keys_of, move, note_again, reason_of, set_aside
@@ -233,6 +234,8 @@ def _unreadable_in(
                 decoder = _forms().get((table, name))
                 if decoder is not None and read[name] not in (None, ""):
                     decoder.decode(str(read[name]))
+            if table == "meta" and read["name"] == "former_suffixes":
+                check_meta(read["name"], read["value"])
             if any(isinstance(read[name], int) and read[name] < 0 for name in keys):
                 raise msgspec.ValidationError("its key is negative")
             rules.execute(insert, list(read.values()))

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
+
 from zq.private import open_private
 from zq.store.errors import DamagedDatabase, DatabaseTooOld, StoreError, StoreFull
 from zq.store.moving import MARK, MovedTable, MoveSide, MoveTarget, Row
@@ -18,7 +20,7 @@ from zq.store.sqlite.files import (
     connected,
     opened_unchanged,
 )
-from zq.store.sqlite.identity import QUERIES, rewrite_meta
+from zq.store.sqlite.identity import QUERIES, check_meta, lost_in, read_meta, rewrite_meta
 from zq.store.sqlite.lock import DirectoryLock, locked_unchanged, sync_directory
 from zq.store.sqlite.migrate import latest_version, migrate, refuse_foreign, refuse_newer
 from zq.store.sqlite.restore import refuse_content
@@ -56,8 +58,12 @@ def source(place: str) -> Iterator["SqliteSide"]:
                     "an older version of zq wrote it: start `zq serve` of this version once, and"
                     " stop it again"
                 )
+            meta = read_meta(connection)
+            if reason := lost_in(meta):
+                raise DamagedDatabase(f"{reason}: `zq salvage` saves what can be read")
+            check_meta("former_suffixes", meta.get("former_suffixes", "[]"))
             yield SqliteSide(connection)
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError, msgspec.MsgspecError) as error:
             failed = isinstance(error, sqlite3.Error) and disk_error(error, connection)
             raise failed or DamagedDatabase(
                 f"it cannot be read ({error}): `zq check` says what is damaged, and `zq salvage`"

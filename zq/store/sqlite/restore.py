@@ -21,7 +21,7 @@ from zq.store.errors import DamagedDatabase, DirectoryNotEmpty, StoreFull
 from zq.store.sqlite.connection import disk_error
 from zq.store.sqlite.damage import find_damage
 from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, RESTORING_NAME, connected, create_private
-from zq.store.sqlite.identity import renew_identity
+from zq.store.sqlite.identity import lost_in, read_meta, renew_identity
 from zq.store.sqlite.lock import DirectoryLock, sync_directory
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
 from zq.store.sqlite.upkeep import QUERIES, give_back, mark_in
@@ -132,7 +132,10 @@ def _begin_anew(connection: sqlite3.Connection) -> None:
     with contextlib.ExitStack() as undo:
         undo.callback(connection.rollback)
         found = connection.execute(QUERIES["read_all_held"]).fetchone()[0]
-        mark = mark_in(dict(connection.execute(QUERIES["read_meta"])))
+        meta = read_meta(connection)
+        if lost := lost_in(meta):
+            raise DamagedDatabase(f"the database in the backup is damaged: {lost}")
+        mark = mark_in(meta)
         held = msgspec.json.decode(found, type=list[tuple[int, str]])
         give_back(connection, held, SteadyClock(SystemClock(), mark))
         renew_identity(connection)

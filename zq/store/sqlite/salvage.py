@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from zq.store.errors import DamagedDatabase, DatabaseTooNew
 from zq.store.sqlite.checksums import unfit_rows
 from zq.store.sqlite.connection import PAGE_BYTES, store_errors
@@ -18,6 +20,7 @@ from zq.store.sqlite.files import (
     create_private,
     opened_unchanged,
 )
+from zq.store.sqlite.identity import check_meta
 from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.mending import lead_back, set_aside_unreadable
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
@@ -177,13 +180,15 @@ class _Salvage:
     def _store(self, table: str, insert: str, columns: Sequence[str], row: Row) -> None:
         try:
             values = [str(v, "utf-8") if isinstance(v, _Text) else v for v in row]
+            if table == "meta":
+                check_meta(**dict(zip(columns, values, strict=True)))
             self._bytes += sum([len(v) for v in values if isinstance(v, str | bytes)]) + 8
             stored = self._target.execute(insert, values).rowcount
             if not stored and table == "jobs" and values[columns.index("owns_key")]:
                 # Another job has its unique key.
                 values[columns.index("owns_key")] = 0
                 stored = self._target.execute(insert, values).rowcount
-        except (UnicodeDecodeError, sqlite3.IntegrityError, OverflowError):
+        except (UnicodeDecodeError, msgspec.MsgspecError, sqlite3.IntegrityError, OverflowError):
             stored = 0
         count = self._rows if stored else self._gaps
         count[table] = count.get(table, 0) + 1

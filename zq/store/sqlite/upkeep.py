@@ -14,18 +14,16 @@ from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds
 from zq.store.api import FoundAtStart, as_json
 from zq.store.errors import StoreBusy
+from zq.store.identity import former_in
 from zq.store.logs import last_seq
 from zq.store.sqlite.damage import damaged
-from zq.store.sqlite.identity import read_former_suffixes
+from zq.store.sqlite.identity import check_meta, lost_in, read_meta
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.snapshot import CORE, SqliteSnapshot
 from zq.store.sqlite.transaction import QUERIES as TICK
 from zq.store.sqlite.transaction import read_deadlines, recoveries, run_all
 
 QUERIES = load(__name__)
-
-_NEEDED = (("epoch", str), ("id_suffix", str), ("high_water", int))
-"""What no start can do without, and its type."""
 
 TIDY_PAGES = 256
 """The pages that one slice gives back: 1 MiB."""
@@ -50,9 +48,10 @@ def recover(
     connection.execute("BEGIN IMMEDIATE")
     try:
         left = _value(connection, "read_left_in_flight")
-        meta = dict(connection.execute(QUERIES["read_meta"]))
-        if lost := [name for name, kind in _NEEDED if not isinstance(meta.get(name), kind)]:
-            raise damaged(f"it is damaged: it has lost its {lost[0]}")
+        meta = read_meta(connection)
+        if lost := lost_in(meta):
+            raise damaged(f"it is damaged: {lost}")
+        check_meta("former_suffixes", meta.get("former_suffixes", "[]"))
         steady = SteadyClock(clock, mark_in(meta), off_counts=off_counts)
         residents = _residents_in(meta)
         died = _died(connection, residents, clock.boot)
@@ -74,7 +73,7 @@ def recover(
     return FoundAtStart(
         epoch=meta["epoch"],
         id_suffix=meta["id_suffix"],
-        former_suffixes=read_former_suffixes(connection),
+        former_suffixes=former_in(meta),
         last_key=max(meta["high_water"], highest),
         returned=len(held),
         claimed=claimed - len(begun),
