@@ -61,12 +61,17 @@ def create_private(path: Path) -> BinaryIO:
 
 @contextmanager
 def connected(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a database that exists. Raises `OSError` if its name is a link.
+    """A connection to a database that exists.
 
-    SQLite itself follows a link, and makes a missing file.
+    Raises `OSError` if it cannot be opened, or if its name is a link: SQLite itself follows one,
+    and makes a missing file.
     """
     uri = f"{path.absolute().as_uri()}?mode=rw"
-    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+    try:
+        opened = sqlite3.connect(uri, uri=True, isolation_level=None)
+    except sqlite3.OperationalError as error:
+        raise OSError(f"{path}: {error}") from None
+    with closing(opened) as connection:
         # This pragma reads nothing of the file, which may be damaged. Its path may be no UTF-8.
         connection.text_factory = bytes
         *_, file = connection.execute("PRAGMA database_list").fetchone()
