@@ -1,6 +1,8 @@
 """The page of a queue: its settings and its schema are changed there, and its pause."""
 
+import json
 import re
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -70,6 +72,28 @@ def test_a_schema_is_given_to_a_queue_and_taken_away(place: Place, page: Page) -
     does(page, "Remove")
     expect(page.locator("main")).to_contain_text("the queue has no schema")
     assert httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).status_code == 201
+
+
+def test_large_numbers_of_a_schema_stay_as_they_are(place: Place, page: Page) -> None:
+    url = f"{place.primary}/queues/exact/schema"
+    long = {"name": "n", "type": "long", "default": 2**63 - 1, "doc": "it's [ 1, 2 ]"}
+    schema = {"type": "record", "name": "O", "fields": [long]}
+    assert httpx.put(url, json={"schema": schema}, trust_env=False).is_success
+    go(page, place, "queue?name=exact&tab=schema")
+    expect(page.locator("main pre")).to_contain_text(f'"default": {2**63 - 1}')
+    page.get_by_role("button", name="Change schema…").click()
+    box = page.locator("dialog textarea")
+    box.fill(box.input_value().replace('"O"', '"P"'))
+    page.get_by_role("button", name="Go on…").click()
+    changed = schema | {"name": "P"}
+    dialog = page.get_by_role("dialog")
+    zq = dialog.get_by_label("zq", exact=True).text_content() or ""
+    assert json.loads(shlex.split(zq)[2]) == changed
+    curl = shlex.split(dialog.get_by_label("curl", exact=True).text_content() or "")
+    assert json.loads(curl[curl.index("-d") + 1]) == {"schema": changed}
+    does(page, "Change")
+    expect(page.locator("main pre")).to_contain_text('"name": "P"')
+    assert httpx.get(url, trust_env=False).json()["schema"] == changed
 
 
 def test_settings_are_changed_on_the_page_and_taken_back(place: Place, page: Page) -> None:

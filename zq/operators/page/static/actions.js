@@ -3,7 +3,7 @@
 import { clock, copy, el, number, plain } from "./dom.js";
 import { Field } from "./fields.js";
 import { lineOf } from "./filter.js";
-import { Refusal, ask, get, query, send, serverNow } from "./net.js";
+import { Refusal, ask, get, query, send, serverNow, textOf } from "./net.js";
 import { button, dialog, iconButton, menu, meter, name, pill, short, toast } from "./parts.js";
 import { may, rights } from "./rights.js";
 
@@ -41,7 +41,7 @@ const onServer = (line) => (rights.url ? `${line} --url ${quoted(rights.url)}` :
 export function curlOf(method, path, body, base = new URL("api", document.baseURI).href) {
   const url = path.includes("$queue") ? `"${base}/${path}"` : quoted(`${base}/${path}`);
   return [`curl${method === "GET" ? "" : ` -X ${method}`} ${url}`, rights.name && '-H "Authorization: Bearer $ZQ_TOKEN"',
-    body !== undefined && `-H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`].filter(Boolean).join(" ");
+    body !== undefined && `-H 'Content-Type: application/json' -d ${quoted(textOf(body))}`].filter(Boolean).join(" ");
 }
 
 /** The line for each of several queues. @param {Plan} plan @param {string} line @param {(queue: string) => string} write */

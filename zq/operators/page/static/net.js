@@ -73,6 +73,17 @@ export const getText = async (path) => (await ask(`api/${path}`)).text();
 /** @param {string} path @returns {Promise<any>} */
 export const get = async (path) => JSON.parse(await getText(path));
 
+/** A body as its text: a number that a script would round stays as it is. */
+export class Json {
+  /** @param {string} text */
+  constructor(text) {
+    this.text = text;
+  }
+}
+
+/** @param {unknown} body What is sent: a `Json`, or any value. */
+export const textOf = (body) => (body instanceof Json ? body.text : JSON.stringify(body));
+
 /**
  * @param {string} method
  * @param {string} path
@@ -81,7 +92,7 @@ export const get = async (path) => JSON.parse(await getText(path));
  */
 export async function send(method, path, body) {
   const options = body === undefined ? {} : {
-    body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
+    body: textOf(body), headers: { "Content-Type": "application/json" },
   };
   const text = await (await ask(`api/${path}`, { method, ...options })).text();
   return text ? JSON.parse(text) : {};

@@ -6,10 +6,11 @@ import { History } from "./chart.js";
 import { ago, copy, el, long, number, plain, rate, show, time, told } from "./dom.js";
 import { lineOf } from "./filter.js";
 import { jobsPanel } from "./jobs.js";
-import { Refusal, ask, freshId, get, query, serverNow } from "./net.js";
+import { Json, Refusal, ask, freshId, get, getText, query, serverNow } from "./net.js";
 import { banner, button, dialog, empty, iconButton, menu, meter, name, pill, segment, shortId, spark, table, tabs, tile, toast } from "./parts.js";
 import { pauseButton } from "./pausing.js";
 import { SettingsForm, commandOf } from "./queue_settings.js";
+import { compact, printed, rawField } from "./raw.js";
 import { STATES, percent } from "./overview.js";
 import { MANY_FAIL, TypesTable } from "./types.js";
 import { workerTable } from "./workers.js";
@@ -196,40 +197,41 @@ function settingsPart({ queue: of }) {
 function schemaPart({ queue: of }) {
   const path = `queues/${encodeURIComponent(of)}/schema`;
   const asked = new Asked(async () => {
-    let found = null;
+    let found = "";
     try {
-      found = await get(path);
+      found = await getText(path);
     } catch (error) {
       if (!(error instanceof Refusal) || error.status !== 404) throw error;
     }
+    const { version, updated_at } = JSON.parse(found || "{}");
+    const schema = rawField(found, "schema") ?? '{"type": "record", "name": "Payload", "fields": []}';
     const drop = () => confirm({ title: `Remove the schema of ${of}`, say: "New jobs are no longer checked.",
       button: "Remove", zq: `zq schema ${quoted(of)} --remove`, method: "DELETE", path, done: () => "The schema is removed." }, () => asked.again());
-    const buttons = may("manage") && el("span", { class: "push acts" }, button(found ? "Change schema…" : "Set a schema…", () => editSchema(of, path, found, () => asked.again()), { "data-scope": "manage" }),
+    const buttons = may("manage") && el("span", { class: "push acts" }, button(found ? "Change schema…" : "Set a schema…", () => editSchema(of, path, schema, () => asked.again()), { "data-scope": "manage" }),
       found && button("Remove schema…", drop, { class: "destroy", "data-scope": "manage" }));
     return found
-      ? el("div", { class: "body sheet" }, el("p", { class: "bar" }, "New jobs have to match version ", el("b", {}, number(found.version)), ", since ", time(found.updated_at), ". ", buttons),
-        el("pre", { class: "code", tabindex: "0" }, JSON.stringify(found.schema, null, 2)))
+      ? el("div", { class: "body sheet" }, el("p", { class: "bar" }, "New jobs have to match version ", el("b", {}, number(version)), ", since ", time(updated_at), ". ", buttons),
+        el("pre", { class: "code", tabindex: "0" }, printed(schema)))
       : el("div", { class: "body sheet" }, el("p", { class: "bar" }, "New jobs are not checked: the queue has no schema.", buttons));
   }, 30_000);
   return { place: asked.place, draw: () => asked.draw() };
 }
 
-/** @param {string} of @param {string} path @param {any} found @param {() => void} after */
-function editSchema(of, path, found, after) {
-  const text = el("textarea", { rows: 12, id: "schema-json", class: "mono", spellcheck: "false" }, JSON.stringify(found?.schema ?? { type: "record", name: "Payload", fields: [] }, null, 1));
+/** @param {string} of @param {string} path @param {string} schema Its JSON. @param {() => void} after */
+function editSchema(of, path, schema, after) {
+  const text = el("textarea", { rows: 12, id: "schema-json", class: "mono", spellcheck: "false" }, el("pre", {}, printed(schema)).textContent);
   const box = dialog({ title: `Schema of ${of}`, say: "A schema of Avro. New jobs have to match it; those that are stored stay.",
     parts: [el("div", { class: "part stack" }, el("div", { class: "field" }, el("label", { for: "schema-json" }, "JSON"), text))],
     buttons: [el("button", { class: "btn solid" }, "Go on…")], act: () => {
-      let schema;
       try {
-        schema = JSON.parse(text.value);
+        JSON.parse(text.value);
       } catch (error) {
         box.refuse(`This is no JSON: ${/** @type {Error} */ (error).message}`);
         return;
       }
       box.close();
-      confirm({ title: `Change the schema of ${of}`, say: "New jobs that do not match are refused.", button: "Change", method: "PUT", path, body: { schema },
-        zq: `printf '%s' ${quoted(JSON.stringify(schema))} | zq schema ${quoted(of)} --set -`, done: () => `New jobs of ${of} have to match this schema.` }, after);
+      confirm({ title: `Change the schema of ${of}`, say: "New jobs that do not match are refused.", button: "Change", method: "PUT", path, body: new Json(`{"schema":${compact(text.value)}}`),
+        zq: `printf '%s' ${quoted(compact(text.value))} | zq schema ${quoted(of)} --set -`, done: () => `New jobs of ${of} have to match this schema.` }, after);
     } });
 }
 

@@ -51,6 +51,9 @@ export function rawField(text, field) {
   return undefined;
 }
 
+/** JSON in one line, without its spaces. @param {string} text */
+export const compact = (text) => text.replace(/("[^"\\]*(?:\\.[^"\\]*)*")|\s+/g, "$1");
+
 // A string that is cut off goes on to the end: otherwise each quote within it would be tried as a beginning.
 const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$))(\s*:)?|(-?\d[\d.eE+-]*)|(true|false|null)|([{[])\s*([}\]])?|([}\]])|(,)\s*/g;
 const HIDDEN = '"\u2022\u2022\u2022"';
