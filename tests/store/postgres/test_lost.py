@@ -11,6 +11,7 @@ from signal import SIGCONT, SIGSTOP
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from conformance.client import JSON, Client
 from conformance.client import new_job as new_body
@@ -19,7 +20,7 @@ from conformance.streams import PATIENCE_S, pause
 from outbox.postgres import postgres
 from process.server import refused, running
 
-from store.on_postgres import database_at, end_connections, run_on
+from store.on_postgres import database_at, end_connections, locked, run_on
 from store.postgres.cutting import Cut, Proxy
 from store.rig import FOREVER, POLICY, Orders, new_job
 from zq.model.commands import Claim, Succeed
@@ -32,6 +33,12 @@ from zq.store.postgres.pipeline import Pipeline, Sent
 from zq.store.postgres.queries import Statement
 from zq.store.postgres.store import PostgresStore, open_store
 from zq.tick.runner import make_ticks
+
+TIMEOUTS = (
+    *("statement_timeout", "lock_timeout", "transaction_timeout"),
+    *("idle_session_timeout", "idle_in_transaction_session_timeout"),
+)
+"""What ends statements, transactions or connections, as far as PostgreSQL knows it."""
 
 CLAIM = [Claim(None, [(1, 10)])]
 
@@ -230,6 +237,51 @@ async def test_a_server_ends_if_the_database_has_lost_what_was_committed(
     end_connections(tmp_path)
     with pytest.raises(StoreFailed, match="PostgreSQL has lost commits"):
         await store.tick(orders.tick([orders.enqueue([new_job()])]))
+
+
+async def test_a_statement_that_fails_is_no_lost_connection(
+    store: PostgresStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its COMMIT was not done, and nothing has to be looked up."""
+    orders = Orders(store.at_start.last_key)
+    await store.tick(orders.tick([orders.enqueue([new_job()])]))
+    process = store._pipeline.process
+    command = orders.enqueue([new_job()])
+    waits = f"SELECT query FROM pg_stat_activity WHERE pid = {process} AND wait_event_type = 'Lock'"
+    with locked(tmp_path):
+        ticking = asyncio.create_task(store.tick(orders.tick([command])))
+        async with asyncio.timeout(PATIENCE_S):
+            while not (waiting := run_on(tmp_path, waits)):
+                await pause()
+            run_on(tmp_path, f"SELECT pg_cancel_backend({process})")
+            while run_on(tmp_path, waits) == waiting:
+                await pause()
+    await ticking
+    assert "the answer of a COMMIT was lost" not in caplog.text
+    assert "InFailedSqlTransaction" not in caplog.text
+    assert store._pipeline.process == process
+    assert len(await stored(store)) == 2
+
+
+async def test_a_server_has_no_timeouts_of_its_role(tmp_path: Path) -> None:
+    """Hosters set them, and nobody's statements are to be cut off by those."""
+    address = database_at(tmp_path)
+    with psycopg.connect(address, autocommit=True) as owner:
+        known = owner.execute("SELECT name FROM pg_settings WHERE name = ANY(%s)", [[*TIMEOUTS]])
+        for (name,) in known.fetchall():
+            where = f"ALTER ROLE zq IN DATABASE {owner.info.dbname}"
+            owner.execute(f"{where} SET {name} = '1ms'".encode())
+    store = await open_store(address, make_ticks(POLICY, Random(1), {}), read_timeout=60.0)
+    try:
+        orders = Orders(store.at_start.last_key)
+        process = store._pipeline.process
+        for _ in range(3):
+            await store.tick(orders.tick([orders.enqueue([new_job()] * 3_000)]))
+            await pause()
+        assert len(await stored(store)) == 9_000
+        assert store._pipeline.process == process
+    finally:
+        await store.abandon()
 
 
 async def test_only_durable_ticks_wait_for_their_flush_and_a_sync_flushes_the_others(

@@ -33,7 +33,15 @@ SESSION = {
     "client_encoding": "UTF8",
     "default_transaction_isolation": "read committed",
     "jit": "off",
+    # Those that a role has by its hoster's choice would end statements, and connections at rest.
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_session_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
 }
+
+SINCE_17 = "SET transaction_timeout = 0"
+"""The same for what an older PostgreSQL does not know."""
 
 ADDRESS = {
     # A server of PostgreSQL that dies without a word is noticed in as many seconds.
@@ -125,6 +133,8 @@ def connect(address: str, settings: Mapping[str, str], seconds: int = 10) -> Con
             connect_timeout=seconds,
             cursor_factory=psycopg.RawCursor,
         )
+        if connection.info.server_version >= 170_000:
+            connection.execute(SINCE_17)
     set_json_loads(load_json, connection)
     for loader in (TextLoader, BinaryTextLoader):
         connection.adapters.register_loader("text", loader)
@@ -150,12 +160,20 @@ def store_error(error: psycopg.Error) -> StoreError | ForeignDatabase:
         return StoreFull(str(error))
     if "unsupported startup parameter" in str(error):
         return ForeignDatabase(POOLER)
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+    if _is_loss(error):
         return StoreAway(f"the connection to PostgreSQL is lost: {str(error).strip()}")
     if isinstance(error, errors.DivisionByZero):
         # `zq.store.postgres.transaction` lets statements fail so that change other rows.
         return RowsDiffer()
     return StoreError(str(error))
+
+
+def _is_loss(error: psycopg.Error) -> bool:
+    """True if the connection ends with an error, and not a statement alone."""
+    if error.sqlstate is None:  # from libpq, and not from PostgreSQL
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    severity = error.diag.severity_nonlocalized
+    return error.sqlstate.startswith("08") or severity in ("FATAL", "PANIC")
 
 
 @contextmanager
