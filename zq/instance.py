@@ -15,7 +15,6 @@ from importlib import import_module
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from zq.config import Settings
 from zq.engine.engine import Engine
@@ -142,7 +141,7 @@ class Instance:
 def _postgres(address: str) -> Callable[..., Awaitable[Store]]:
     """How a database of PostgreSQL is opened. Raises `ConfigError`."""
     if not is_address(address):
-        raise ConfigError(f"--store {address}: give the address of a database, postgresql://…")
+        raise ConfigError("--store: give the address of a database, postgresql://…")
     opening: Callable[..., Awaitable[Store]] = _of_postgres("zq.store.postgres.store").open_store
     return opening
 
@@ -165,12 +164,14 @@ def place_of(settings: Settings) -> str:
 
 
 def shown_address(address: str) -> str:
-    """The address of a database without the names and passwords in it; a path as it is."""
+    """The address of a database without the passwords in it; a path as it is.
+
+    Raises `ConfigError` without the library for it.
+    """
     if not is_address(address):
         return address
-    parts = urlsplit(address)
-    hidden = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{hidden}{parts.path}"
+    shown: str = _of_postgres("zq.store.postgres.connection").shown(address)
+    return shown
 
 
 def database_of(directory: Path) -> Path:

@@ -1,6 +1,7 @@
 """`zq move`: moves a store between a data directory and a database of PostgreSQL."""
 
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -44,8 +45,9 @@ def move(ctx: click.Context, source: str, target: str, as_json: bool) -> None:
 
     if not instance.is_address(source):
         require_database(Path(source))
-    places = f"{instance.shown_address(source)} cannot be moved to {instance.shown_address(target)}"
     try:
+        shown = [instance.shown_address(place) for place in (source, target)]
+        places = " cannot be moved to ".join(shown)
         with bar_of_rows("move") as advance:
             moved = instance.move(source, target, advance)
     except (ConfigError, errors.DirectoryNotEmpty) as error:
@@ -69,4 +71,4 @@ def move(ctx: click.Context, source: str, target: str, as_json: bool) -> None:
         if sum.rows:
             say(f"{name}: {sum.rows:,} rows, the same in both (checksum {sum.checksum[:16]})")
     option = "--store" if instance.is_address(target) else "--root-dir"
-    say(f"moved: `zq serve {option} {instance.shown_address(target)}` starts a server on it")
+    say(f"moved: `zq serve {option} {quote(shown[1])}` starts a server on it")

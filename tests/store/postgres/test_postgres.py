@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
@@ -15,9 +16,11 @@ import pytest
 from conformance.streams import PATIENCE_S, pause
 from msgspec.structs import replace
 from outbox.postgres import the_server
+from process.server import refused
 
 from store.on_postgres import PostgresTicker, database_at, end_connections
 from store.rig import FOREVER, POLICY, Orders, new_job
+from zq import instance
 from zq.features.batches.model import BatchRule
 from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.features.budgets.model_jobs import PutBudget
@@ -242,6 +245,53 @@ def test_a_pooler_is_refused(tmp_path: Path) -> None:
             refuse_pooler(connection, other)
     refused = psycopg.OperationalError("FATAL:  unsupported startup parameter: options")
     assert isinstance(store_error(refused), ForeignDatabase)
+
+
+ADDRESSES = {
+    "postgresql://zq:abc#def@db/queue": "postgresql://zq@db/queue",
+    "postgres://zq:abc?def@db:5433/queue?sslmode=require&sslpassword=abc": (
+        "postgresql://zq@db:5433/queue?sslmode=require"
+    ),
+    "postgresql://zq:abc@db1:5433,db2/q": "postgresql://zq@/q?host=db1,db2&port=5433,",
+    "postgresql://zq@/q%20r?host=/run/pg": "postgresql://zq@/q%20r?host=/run/pg",
+    "postgresql://[::1]:5433/q?password=abc": "postgresql:///q?host=%3A%3A1&port=5433",
+    "postgresql:///q": "postgresql:///q",
+    **dict.fromkeys(
+        (
+            *("postgresql://zq:abc%xdef@db/queue", "postgresql://zq:abc@def@db/queue"),
+            *("postgresql://zq:abc/def@db/queue", "postgresql://zq:12/def@db/queue"),
+            *("postgresql://zq:abc/queue", "postgresql://db/queue?abc=1"),
+        ),
+        "postgresql://…",
+    ),
+}
+"""What is shown of addresses. Those of the last kind are cut within their passwords, or unknown."""
+
+
+@pytest.mark.parametrize(("address", "shown"), ADDRESSES.items())
+def test_an_address_is_shown_without_its_password(address: str, shown: str) -> None:
+    assert instance.shown_address(address) == shown
+    if "…" not in shown:
+        assert instance.shown_address(shown) == shown
+        return
+    with pytest.raises(ForeignDatabase, match="the address of the database cannot be read") as told:
+        connect(address, SESSION)
+    assert not re.search("abc|def|12", str(told.value))
+
+
+@pytest.mark.parametrize(
+    ("store", "code"),
+    [
+        ("postgresql://zq:abc#def@127.0.0.1:1/queue", 75),
+        ("postgresql://zq:abc%xdef@127.0.0.1:1/queue", 78),
+        ("host=127.0.0.1 password=abc", 78),
+    ],
+)
+async def test_no_part_of_a_password_is_in_the_log(tmp_path: Path, store: str, code: int) -> None:
+    found, server = await refused(tmp_path, "--store", store)
+    assert (found, "abc" in "".join(server.raw_log), "def" in "".join(server.raw_log)) == (
+        *(code, False, False),
+    )
 
 
 TEXTS = [

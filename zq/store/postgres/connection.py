@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from socket import SHUT_RDWR, socket
-from typing import Any
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg import errors
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import Conninfo
 from psycopg.types.json import set_json_loads
 
 from zq.store.errors import ForeignDatabase, RowsDiffer, StoreAway, StoreBusy, StoreError, StoreFull
@@ -45,10 +46,10 @@ SINCE_17 = "SET transaction_timeout = 0"
 
 ADDRESS = {
     # A server of PostgreSQL that dies without a word is noticed in as many seconds.
-    "keepalives_idle": 5,
-    "keepalives_interval": 1,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 8000,
+    "keepalives_idle": "5",
+    "keepalives_interval": "1",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "8000",
     # Of several hosts, it is this one: a standby takes no changes until it is promoted.
     "target_session_attrs": "primary",
 }
@@ -75,6 +76,17 @@ TICK_SESSION = {
     "lock_timeout": "2s",
     **PLANS,
 }
+
+SPLIT = re.compile("[a-z]+://([^@/]*@)?[^@?]*([?].*)?")
+"""An address in which libpq finds the whole password: for it, the first @ or / ends that."""
+
+UNREADABLE = (
+    "the address of the database cannot be read: write % as %25, @ as %40 and / as %2F in its"
+    " password, or give that by PGPASSWORD or PGPASSFILE"
+)
+
+SECRET = b"*"
+"""How libpq marks what is not to be shown."""
 
 STATEMENTS = 512
 """How many statements stay prepared: a tick has many."""
@@ -125,9 +137,8 @@ def connect(address: str, settings: Mapping[str, str], seconds: int = 10) -> Con
     values = {name: value.replace(" ", "\\ ") for name, value in settings.items()}
     options = " ".join(f"-c {name}={value}" for name, value in values.items())
     with store_errors():
-        found: dict[str, Any] = {**ADDRESS, **conninfo_to_dict(address)}
         connection = psycopg.connect(
-            make_conninfo(**found),
+            make_conninfo(**ADDRESS | _parameters(address)),
             autocommit=True,
             options=options,
             connect_timeout=seconds,
@@ -141,6 +152,41 @@ def connect(address: str, settings: Mapping[str, str], seconds: int = 10) -> Con
     connection.prepare_threshold = 0
     connection.prepared_max = STATEMENTS
     return connection
+
+
+def shown(address: str) -> str:
+    """An address for people, who may give it back: without passwords, and with all else."""
+    try:
+        found = _parameters(address, secrets=False)
+    except ForeignDatabase:
+        return "postgresql://…"
+    user, name = (quote(found.pop(key, ""), safe="") for key in ("user", "dbname"))
+    place = ""
+    if not re.search("[/:,@]", found.get("host", "")):
+        port = found.pop("port", "")
+        place = found.pop("host", "") + (port and f":{port}")
+    rest = urlencode(found, safe="/,", quote_via=quote)
+    return f"postgresql://{user and f'{user}@'}{place}/{name}{rest and f'?{rest}'}"
+
+
+def _parameters(address: str, *, secrets: bool = True) -> dict[str, str]:
+    """What an address says, by the names of libpq.
+
+    Raises `ForeignDatabase` if it cannot be read. There may be a password anywhere in it then, so
+    nothing of it is told, as libpq would.
+    """
+    try:
+        options = Conninfo.parse(address.encode())
+    except psycopg.Error:
+        raise ForeignDatabase(UNREADABLE) from None
+    found = {
+        option.keyword.decode(): option.val.decode()
+        for option in options
+        if option.val is not None and (secrets or option.dispchar != SECRET)
+    }
+    if not SPLIT.fullmatch(address) or not re.fullmatch("[0-9,]*", found.get("port", "")):
+        raise ForeignDatabase(UNREADABLE)
+    return found
 
 
 def cut(connection: Connection) -> None:
