@@ -25,10 +25,10 @@ Examples:
   zq check --root-dir /var/lib/zq
 
 The command changes nothing. It says what a start would lose of a damaged log. A start makes the
-same check of a database by itself where that has at most 64 MiB. It takes about 7 ms a MiB, and 15
-ms a MiB of the log. It also compares what is stored for others with its checksums. Rows that a
-server could not read are kept in the table `quarantine` of the database, each as the statement that
-would put it back; the rest goes on without them.
+same check of a database by itself where that has at most 64 MiB. It takes about 7 ms a MiB, 6 µs a
+job, and 15 ms a MiB of the log. It also compares what is stored for others with its checksums. Rows
+that a server could not read are kept in the table `quarantine` of the database, each as the
+statement that would put it back; the rest goes on without them.
 """
 )
 @of_directory("Directory of the data.", readable=False)
@@ -81,8 +81,9 @@ Examples:
 
 OLD is not changed, and NEW must be missing or empty. Every job, result, error, setting, schedule
 and record that can be read goes to NEW, and the command tells how much could not. Jobs keep their
-ids. Jobs that were in flight are ready. A job whose payload or result is lost is kept in the table
-`quarantine`. The history has a new epoch, and new jobs get ids that OLD does not give.
+ids. Jobs that were in flight are ready. A job whose payload or result is lost, or that its table
+would refuse, is kept in the table `quarantine`. The history has a new epoch, and new jobs get ids
+that OLD does not give.
 """,
 )
 @click.argument("old", type=click.Path(file_okay=False, path_type=Path))
@@ -119,8 +120,8 @@ def salvage(ctx: click.Context, old: Path, new: Path) -> None:
         say(f"{table}: {count:,} gaps that could not be read", err=True)
     if found.set_aside:
         say(
-            f"set aside: {found.set_aside:,} rows that have lost a part, or do not have the"
-            " checksum that was stored with them",
+            f"set aside: {found.set_aside:,} rows that have lost a part, break a rule of their"
+            " table, or do not have the checksum that was stored with them",
             err=True,
         )
     say(f"salvaged into {new}: `zq serve --root-dir {new}` starts a server on it")

@@ -1,5 +1,6 @@
 """Rows beside those of jobs are mended after the disk has changed them."""
 
+import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -248,6 +249,54 @@ async def test_the_endings_of_former_ids_are_set_aside_if_they_cannot_be_read(
         assert named(again) == {("meta", "former_suffixes")}
     finally:
         await again.close()
+
+
+REFUSED = {
+    "priority": "priority = 70000",
+    "status": "status = 77",
+    "held": "held = 9",
+    "lease": "lease_until = 5",
+    "group": "group_id = ''",
+}
+
+
+@pytest.mark.parametrize("rule", REFUSED)
+async def test_a_job_that_its_table_would_refuse_is_found_and_set_aside(
+    rule: str, rig: Rig, tmp_path: Path
+) -> None:
+    (key,) = await rig.keep(1, queue="plain")
+    await rig.close()
+    harm(rig.directory, f"UPDATE jobs SET {REFUSED[rule]} WHERE id = {key}")
+    (found,) = examine(rig.directory).damage
+    # A job of another status is not counted as it is kept.
+    words = "kept counts" if rule == "status" else "unreadable: jobs .*: CHECK constraint failed"
+    assert re.search(words, found)
+
+    report = salvage(rig.directory, tmp_path / "salvaged", lambda _done, _all: None)
+    assert (report.gaps, report.set_aside) == ({}, 1)
+    restored(rig.directory, tmp_path / "restored")
+    for directory in (rig.directory, tmp_path / "salvaged", tmp_path / "restored"):
+        each = Rig(directory)
+        await each.open()
+        try:
+            assert await taken(each) == EVERYTHING
+            assert named(each) >= {("jobs", str(key))}
+            row = await each.look(lambda it: it.execute(ROW_OF_JOB).fetchone()[0])
+            assert row.startswith(b"INSERT INTO jobs (id, ") and str(key).encode() in row
+        finally:
+            await each.close()
+
+
+ROW_OF_JOB = "SELECT row FROM quarantine WHERE source = 'jobs'"
+
+
+async def test_a_restore_that_finds_more_than_it_can_mend_names_the_salvage(
+    rig: Rig, tmp_path: Path
+) -> None:
+    await rig.close()
+    harm(rig.directory, "UPDATE queue_counts SET n = n + 1 WHERE queue = 'plain'")
+    with pytest.raises(DamagedDatabase, match=r"kept counts.*zq salvage"):
+        restored(rig.directory, tmp_path / "restored")
 
 
 def restored(directory: Path, new: Path) -> None:

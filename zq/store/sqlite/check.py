@@ -10,7 +10,7 @@ from zq.store.sqlite.damage import damage_of_log, find_damage
 from zq.store.sqlite.files import WAL_NAME, opened_unchanged
 from zq.store.sqlite.identity import codec_in, lost_in, read_meta
 from zq.store.sqlite.lock import locked_unchanged
-from zq.store.sqlite.mending import unreadable_rows, wrong_logs
+from zq.store.sqlite.mending import refused_jobs, unreadable_rows, wrong_logs
 from zq.store.sqlite.migrate import latest_version, refuse_foreign, refuse_newer
 from zq.store.sqlite.quarantine import MOST_NAMED, name_of, place_of, read_quarantine
 
@@ -71,8 +71,10 @@ def _contents(connection: sqlite3.Connection) -> str:
 
 
 def _unreadable(connection: sqlite3.Connection) -> list[str]:
-    """The rows beside those of jobs that a server will set aside once it meets them."""
-    found = [(row.table, place_of(row.place), row.reason) for row in unreadable_rows(connection)]
+    """The rows that a server will set aside once it meets them."""
+    ids = codec_in(connection).text
+    found = [("jobs", ids(key), reason) for key, reason in refused_jobs(connection)]
+    found += [(row.table, place_of(row.place), row.reason) for row in unreadable_rows(connection)]
     found += [("logs", wrong.right.name.decode(), wrong.reason) for wrong in wrong_logs(connection)]
     lines = [f"unreadable: {table} {key} ({reason})" for table, key, reason in found[:MOST_NAMED]]
     more = len(found) - MOST_NAMED

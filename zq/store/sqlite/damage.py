@@ -7,8 +7,9 @@ import os
 import shutil
 import sqlite3
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from zq.model.effects import Misfit
 from zq.store.errors import StoreDamaged, StoreFull
@@ -18,6 +19,8 @@ from zq.store.sqlite.quarantine import QUERIES, UnreadableRows, is_unreadable
 from zq.store.sqlite.wal import InvalidHeader, refuse_bad_header, walk
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 CHECKED_BYTES = 64 * 1024 * 1024
 """A start does not check a larger file, since the check takes 7 ms a MiB."""
@@ -55,7 +58,7 @@ def refuse_damage(connection: sqlite3.Connection, directory: Path) -> None:
         return
     if found := find_damage(connection):
         error = damaged(f"it is damaged ({'; '.join(found)})")
-        raise RulesBroken(str(error)) if all(map(_is_rule, found)) else error
+        raise RulesBroken(str(error)) if are_rules(found) else error
     mark.unlink(missing_ok=True)
 
 
@@ -73,8 +76,33 @@ def can_be_mended(error: Exception) -> bool:
     )
 
 
-def _is_rule(finding: str) -> bool:
-    return finding.startswith(("CHECK constraint failed in ", "NULL value in "))
+def mended(mend: Callable[[], Sequence[Misfit]], recover: Callable[[], T]) -> T:
+    """Call a function. If it meets rows that it cannot read, `mend` and call it again."""
+    try:
+        return recover()
+    except Exception as error:
+        if not can_be_mended(error):
+            raise
+    log_misfits(mend())
+    try:
+        return recover()
+    except Exception as error:
+        if can_be_mended(error):
+            raise damaged("a row that a start needs cannot be read") from error
+        raise
+
+
+def log_misfits(misfits: Sequence[Misfit]) -> None:
+    """Log rows that were set aside."""
+    for misfit in misfits:
+        fields = {"table": misfit.source, "key": misfit.key, "reason": misfit.reason}
+        log.error("a row cannot be read and was set aside", extra={"fields": fields})
+
+
+def are_rules(findings: Sequence[str]) -> bool:
+    """True if nothing else is found than rows that do not keep the rules of their tables."""
+    rules = ("CHECK constraint failed in ", "NULL value in ")
+    return all(finding.startswith(rules) for finding in findings)
 
 
 def damaged(what: str) -> StoreDamaged:

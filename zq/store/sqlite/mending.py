@@ -120,6 +120,9 @@ def _corrected(blank: LogRow, row: LogRow, first: int | None, last: int, size: i
 
 LINES = load("zq.store.sqlite.lines")
 
+JUDGED = 1000
+"""How many jobs are judged together. If one of them is refused, each is judged alone."""
+
 _APART = frozenset(
     ("jobs", "payloads", "results", "errors", "logs", "log_batches", "topic_records", "quarantine")
 )
@@ -200,6 +203,36 @@ def count_again(
     for source, key, reason, at in connection.execute(QUERIES["noted"], {"now": now}).fetchall():
         if (source, key) not in known:
             yield Misfit(source, key, reason, at)
+
+
+def refused_jobs(connection: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Find the jobs that their own table would refuse: the key of each, and why.
+
+    A connection that cannot write does not know the rules of its tables. So jobs are copied into a
+    temporary table that is like theirs. It takes about 3 µs a job.
+    """
+    found: list[tuple[int, str]] = []
+    (sql,) = connection.execute(QUERIES["table"], {"name": "jobs"}).fetchone()
+    names = ", ".join(row[1] for row in connection.execute("PRAGMA main.table_info(jobs)"))
+    copy = f"INSERT INTO temp.jobs ({names}) SELECT {names} FROM main.jobs WHERE id"
+    some = "SELECT id FROM main.jobs WHERE id > ? ORDER BY id LIMIT ?"
+    last = -(2**63)
+    connection.execute(sql.replace("TABLE", "TEMP TABLE", 1))
+    try:
+        while keys := [key for (key,) in connection.execute(some, (last, JUDGED))]:
+            last = keys[-1]
+            try:
+                connection.execute(f"{copy} BETWEEN ? AND ?", (keys[0], last))
+            except sqlite3.IntegrityError:
+                for key in keys:
+                    try:
+                        connection.execute(f"{copy} = ?", [key])
+                    except sqlite3.IntegrityError as error:
+                        found.append((key, _reason_of(error)))
+            connection.execute("DELETE FROM temp.jobs")
+    finally:
+        connection.execute("DROP TABLE temp.jobs")
+    return found
 
 
 @cache

@@ -3,6 +3,9 @@
 -- name: tables
 SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name
 
+-- name: table
+SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = :name
+
 -- name: keys
 SELECT source, key FROM quarantine
 

@@ -10,6 +10,11 @@ SELECT count(*) FROM quarantine WHERE acknowledged_at IS NULL
 -- name: log
 SELECT 1 FROM quarantine WHERE source = 'wal' AND key = :key
 
+-- name: keep
+-- Sets aside a row of another database, with the statement that would put it back.
+INSERT OR REPLACE INTO quarantine (source, key, reason, row, at)
+VALUES (?1, ?2, ?3, CAST(?4 AS BLOB), ?5)
+
 -- name: note
 -- Notes damage that is not a row which could be put back.
 INSERT OR IGNORE INTO quarantine (source, key, at, reason, row)

@@ -8,6 +8,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,13 +18,14 @@ from typing import IO
 import msgspec
 
 from zq.model.clock import SteadyClock, SystemClock
-from zq.store.errors import DamagedDatabase, DirectoryNotEmpty, StoreFull
-from zq.store.sqlite.connection import disk_error
-from zq.store.sqlite.damage import find_damage
+from zq.store.errors import DamagedDatabase, DirectoryNotEmpty, StoreDamaged, StoreFull
+from zq.store.sqlite.connection import add_functions, disk_error
+from zq.store.sqlite.damage import RulesBroken, are_rules, find_damage, mended
 from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, RESTORING_NAME, connected, create_private
 from zq.store.sqlite.identity import lost_in, read_meta, renew_identity
 from zq.store.sqlite.lock import DirectoryLock, sync_directory
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
+from zq.store.sqlite.transaction import SqliteTransaction
 from zq.store.sqlite.upkeep import QUERIES, give_back, mark_in
 
 PIECE = 1024 * 1024
@@ -103,7 +105,10 @@ def _write(file: Path, content: IO[bytes], size: int, progress: Progress) -> Non
 
 
 def _make_ready(file: Path) -> None:
-    """Check a database, migrate it, and give it another identity than its original's."""
+    """Check a database, migrate it, and give it another identity than its original's.
+
+    Rows that cannot be read are set aside if that is all that is wrong, as at a start.
+    """
     with connected(file) as connection:
         try:
             # The header of a copy asks for a log. What is left in one at the end is lost if SQLite
@@ -115,15 +120,29 @@ def _make_ready(file: Path) -> None:
             if refuse_newer(connection) == 0:
                 raise DamagedDatabase("the backup is empty: nothing of zq's is in it")
             migrate(connection)
-            if damage := find_damage(connection):
-                raise DamagedDatabase(f"the database in the backup is damaged: {damage[0]}")
-            _begin_anew(connection)
+            add_functions(connection)
+            now = time.time_ns() // 1_000_000
+            transaction = SqliteTransaction(connection, now)
+            mended(transaction.mend_stopped, partial(_recover, connection))
+        except StoreDamaged as error:
+            raise DamagedDatabase(str(error)) from None
         except sqlite3.DatabaseError as error:
             raise disk_error(error, connection) or DamagedDatabase(
                 f"the database in the backup is damaged: {error}"
             ) from None
     with file.open("rb") as written:
         os.fsync(written.fileno())
+
+
+def _recover(connection: sqlite3.Connection) -> None:
+    """Check a database, and give it another identity. Raises `StoreDamaged` or sqlite3.Error."""
+    if found := find_damage(connection):
+        text = (
+            f"the database in the backup is damaged: {found[0]}. Unpack it into a directory, and"
+            " save what can be read by `zq salvage`"
+        )
+        raise RulesBroken(text) if are_rules(found) else DamagedDatabase(text)
+    _begin_anew(connection)
 
 
 def _begin_anew(connection: sqlite3.Connection) -> None:

@@ -59,8 +59,8 @@ class Salvaged(NamedTuple):
     gaps: dict[str, int]
     """How often rows of a table could not be read, or were refused by the new database."""
     set_aside: int
-    """How many rows are in the table `quarantine`: jobs whose payload or result is lost, and rows
-    whose texts do not have the checksum that was stored with them."""
+    """How many rows were set aside: jobs whose payload or result is lost, jobs that break a rule of
+    their table, and rows whose texts do not have the checksum that was stored with them."""
     log: str | None
     """How the old log is damaged, if changes in it are lost."""
 
@@ -132,6 +132,8 @@ class _Salvage:
         self._bytes = 0
         self._rows: dict[str, int] = {}
         self._gaps: dict[str, int] = {}
+        self._refused: list[tuple[str, str, str, str]] = []
+        """The rows that break a rule of their table: source, key, reason, statement."""
 
     def run(self, now: int) -> Salvaged:
         """Fill the new database."""
@@ -152,7 +154,9 @@ class _Salvage:
         migrate(self._target)
         self._target.execute("BEGIN")
         bodiless = [key for (key,) in self._target.execute(_BODILESS)]
-        aside = len([*set_aside_jobs(self._target, bodiless, now)])
+        for refused in self._refused:
+            self._target.execute(QUERIES["keep"], (*refused, now))
+        aside = len(self._refused) + len([*set_aside_jobs(self._target, bodiless, now)])
         for source, key in [*unfit_rows(self._target)]:
             if source == "jobs":
                 aside += len([*set_aside_jobs(self._target, [key], now)])
@@ -188,11 +192,27 @@ class _Salvage:
                 # Another job has its unique key.
                 values[columns.index("owns_key")] = 0
                 stored = self._target.execute(insert, values).rowcount
+            if not stored and table == "jobs" and self._is_refused(columns, values):
+                return
         except (UnicodeDecodeError, msgspec.MsgspecError, sqlite3.IntegrityError, OverflowError):
             stored = 0
         count = self._rows if stored else self._gaps
         count[table] = count.get(table, 0) + 1
         self._progress(min(self._bytes, self._size), self._size)
+
+    def _is_refused(self, columns: Sequence[str], values: Sequence[Any]) -> bool:
+        """True if a job breaks a rule of its table, for which it is kept for the quarantine."""
+        insert = f"INSERT INTO jobs ({', '.join(columns)}) VALUES ("
+        try:
+            self._target.execute(f"{insert}{', '.join('?' * len(columns))})", values)
+        except sqlite3.IntegrityError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_CONSTRAINT_CHECK:
+                return False
+            quoted = [self._target.execute("SELECT quote(?)", [v]).fetchone()[0] for v in values]
+            key = str(values[columns.index("id")])
+            reason = f"the row breaks a rule of its table: {error}"
+            self._refused.append(("jobs", key, reason, f"{insert}{', '.join(quoted)})"))
+        return True
 
     def _read(self, table: str, columns: Sequence[str], key: Sequence[str]) -> Iterator[Row]:
         select = f"SELECT {', '.join(columns)} FROM {table}"

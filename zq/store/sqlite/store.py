@@ -143,7 +143,7 @@ class SqliteStore(Store):
 
     def _tell(self, misfits: Sequence[Misfit]) -> None:
         """Log the rows that were set aside, and count them for `quarantined`."""
-        _log_misfits(misfits)
+        damage.log_misfits(misfits)
         count, latest = self.quarantined
         named = [*reversed(misfits), *latest][:MOST_NAMED]
         self.quarantined = Quarantined(count + len(misfits), named)
@@ -437,7 +437,7 @@ async def open_store(
             found = upkeep.recover(connection, history, clock, off_counts=off_counts)
             return misfits, found, make_ticks(transactions, found.last_key)
 
-        recovered = _mended(transactions(now), recover)
+        recovered = damage.mended(transactions(now).mend_stopped, recover)
         return *recovered, read_quarantine(connection), upkeep.page_bytes(connection)
 
     def settle(connection: sqlite3.Connection, blocks: Preallocation) -> None:
@@ -468,40 +468,11 @@ async def open_store(
         raise
     finally:
         thread.shutdown(wait=False)
-    _log_misfits(misfits)
+    damage.log_misfits(misfits)
     return SqliteStore(
         *(directory, lock, writer, flush, at_start, quarantined, ticks),
         *(read_timeout, max_wal, page_bytes, blocks),
     )
-
-
-def _mended(tx: SqliteTransaction, recover: Callable[[], T]) -> T:
-    """Call a function. If it meets rows that it cannot read, set them aside and call it again."""
-    try:
-        return recover()
-    except Exception as error:
-        if not damage.can_be_mended(error):
-            raise
-    tx.begin()
-    try:
-        tx.mend()
-        tx.commit()
-    except BaseException:
-        tx.roll_back()
-        raise
-    _log_misfits(tx.misfits)
-    try:
-        return recover()
-    except Exception as error:
-        if damage.can_be_mended(error):
-            raise damage.damaged("a row that a start needs cannot be read") from error
-        raise
-
-
-def _log_misfits(misfits: Sequence[Misfit]) -> None:
-    for misfit in misfits:
-        fields = {"table": misfit.source, "key": misfit.key, "reason": misfit.reason}
-        log.error("a row cannot be read and was set aside", extra={"fields": fields})
 
 
 async def _nobody_helps(_source: str, _keys: Sequence[object]) -> None:

@@ -323,10 +323,32 @@ class SqliteTransaction(Transaction):
             if source not in OF_JOBS:
                 self.misfits += set_aside(self._connection, source, keys, self._now)
                 return
-            for gone in set_aside_jobs(self._connection, keys, self._now, OF_JOBS[source]):
-                self.misfits.append(gone.misfit)
-                self.removed.append(SetAsideJob(gone.key, gone.holder, gone.group))
-                self.rows += 2
+            self._set_aside_jobs(keys, OF_JOBS[source])
+
+    def _set_aside_jobs(self, keys: Iterable[int], known: str | None) -> None:
+        for gone in set_aside_jobs(self._connection, keys, self._now, known):
+            self.misfits.append(gone.misfit)
+            self.removed.append(SetAsideJob(gone.key, gone.holder, gone.group))
+            self.rows += 2
+
+    def mend_stopped(self) -> Sequence[Misfit]:
+        """Mend what a stopped server has left, in a whole transaction: what was set aside.
+
+        Each job is judged by the rules of its own table, which takes too long while jobs wait.
+        """
+        from zq.store.sqlite.mending import refused_jobs
+
+        self.begin()
+        try:
+            with store_errors(self._connection):
+                for key, reason in refused_jobs(self._connection):
+                    self._set_aside_jobs([key], reason)
+            self.mend()
+            self.commit()
+        except BaseException:
+            self.roll_back()
+            raise
+        return self.misfits
 
     def mend(self) -> None:
         from zq.store.sqlite.mending import count_again
