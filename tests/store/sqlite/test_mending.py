@@ -242,13 +242,14 @@ async def test_the_endings_of_former_ids_are_set_aside_if_they_cannot_be_read(
     with pytest.raises(DamagedDatabase, match="zq salvage"), source(str(directory)):
         pytest.fail("it can be read")
     assert salvage(directory, tmp_path / "new", lambda _done, _all: None).gaps == {"meta": 1}
-    again = Rig(directory)
-    await again.open()
-    try:
-        assert await taken(again) == EVERYTHING
-        assert named(again) == {("meta", "former_suffixes")}
-    finally:
-        await again.close()
+    restored(directory, tmp_path / "twice")
+    for each in (Rig(directory), Rig(tmp_path / "twice")):
+        await each.open()
+        try:
+            assert await taken(each) == EVERYTHING
+            assert named(each) == {("meta", "former_suffixes")}
+        finally:
+            await each.close()
 
 
 REFUSED = {

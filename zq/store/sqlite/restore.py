@@ -22,7 +22,7 @@ from zq.store.errors import DamagedDatabase, DirectoryNotEmpty, StoreDamaged, St
 from zq.store.sqlite.connection import add_functions, disk_error
 from zq.store.sqlite.damage import RulesBroken, are_rules, find_damage, mended
 from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, RESTORING_NAME, connected, create_private
-from zq.store.sqlite.identity import lost_in, read_meta, renew_identity
+from zq.store.sqlite.identity import check_meta, lost_in, read_meta, renew_identity
 from zq.store.sqlite.lock import DirectoryLock, sync_directory
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
 from zq.store.sqlite.transaction import SqliteTransaction
@@ -154,6 +154,7 @@ def _begin_anew(connection: sqlite3.Connection) -> None:
         meta = read_meta(connection)
         if lost := lost_in(meta):
             raise DamagedDatabase(f"the database in the backup is damaged: {lost}")
+        check_meta("former_suffixes", meta.get("former_suffixes", "[]"))
         mark = mark_in(meta)
         held = msgspec.json.decode(found, type=list[tuple[int, str]])
         give_back(connection, held, SteadyClock(SystemClock(), mark))
