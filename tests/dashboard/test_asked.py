@@ -37,6 +37,14 @@ def test_a_part_that_fails_says_so_and_keeps_what_it_has_shown(place: Place, pag
     failed = page.locator("main").get_by_role("alert")
     expect(failed).to_contain_text("This part cannot be asked for.")
     expect(row).to_contain_text("3 of 3")
+    # The next failure changes nothing that somebody reads or has in hand.
+    again = failed.get_by_role("button", name="Try again")
+    again.focus()
+    said = failed.element_handle()
+    page.wait_for_event("requestfailed", lambda request: request.url.endswith("/api/budgets"))
+    page.wait_for_event("requestfailed", lambda request: request.url.endswith("/api/budgets"))
+    assert said is not None and said.evaluate("each => each.isConnected")
+    expect(again).to_be_focused()
     # While the page rests, it asks for nothing by itself.
     page.keyboard.press("p")
     expect(page.locator("#live")).to_have_text("updates are paused")

@@ -226,7 +226,6 @@ def test_the_menu_of_a_cause_has_what_the_key_may_do(
         page.get_by_role("button", name="More for").first.click()
         expect(page.locator(".menu li")).to_have_text(items)
         page.keyboard.press("Escape")
-        page.request.delete(f"{place.ui}session")
         page.context.clear_cookies()
 
 
@@ -241,6 +240,22 @@ def test_signing_out_ends_the_session(place: Place, page: Page) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Access key")).to_be_visible()
     assert page.request.get(f"{place.ui}api/jobs").status == 401
+
+
+@pytest.mark.parametrize(
+    ("to", "told"), [("jobs?f=100%", "Jobs, 100%."), ("jobs?f=a%26b", "Jobs, a&b.")]
+)
+def test_the_form_to_sign_in_names_the_page_whatever_was_typed(
+    place: Place, page: Page, to: str, told: str
+) -> None:
+    sign_in_and_look(page, place, "read")
+    page.evaluate(f"location.hash = '#/{to}'")
+    again = page.get_by_role("button", name="Count again")
+    expect(again).to_be_visible()
+    page.context.clear_cookies()
+    again.click()
+    expect(page.locator("main .banner")).to_contain_text(f"you are back at {told}")
+    expect(page.locator(".toast")).to_have_count(0)
 
 
 def test_the_server_allows_what_a_page_offers(changes: list[Change]) -> None:

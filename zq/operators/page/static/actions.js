@@ -1,10 +1,10 @@
 // What changes jobs, and the dialog that asks first: what will happen, to how many, and the way back.
 
-import { clock, copy, el, number, plain } from "./dom.js";
+import { clock, el, number, plain } from "./dom.js";
 import { Field } from "./fields.js";
 import { lineOf } from "./filter.js";
 import { Refusal, ask, get, query, send, serverNow, textOf } from "./net.js";
-import { button, dialog, iconButton, menu, meter, name, pill, short, toast } from "./parts.js";
+import { button, copied, dialog, iconButton, menu, meter, name, pill, short, toast } from "./parts.js";
 import { may, rights } from "./rights.js";
 
 export { may, rights };
@@ -53,7 +53,7 @@ const linesOf = (plan) => [...plan.zq ? [/** @type {[string, string]} */ (["zq",
 
 /** @param {[string, string]} line */
 const commandLine = ([tool, text]) => el("div", { class: "stands" }, el("pre", { class: "code", role: "group", tabindex: "0", "aria-label": tool }, el("code", {}, text)),
-  iconButton("copy", `Copy the line of ${tool}`, () => copy(text).then(() => toast("The line is copied."))));
+  iconButton("copy", `Copy the line of ${tool}`, () => copied(text, "The line is copied.")));
 
 // The dialog
 
@@ -261,8 +261,8 @@ export function rowActions(job, after) {
   const id = short(job.id);
   return [first && first.verb !== "delete" ? button(first.label, first.act, { class: "small", "aria-label": `${first.label} ${id}`, "data-verb": first.verb, "data-scope": "manage" }) : null,
     " ", menu(`More for ${id}`, [...verbs.map(({ label, act }) => /** @type {[string, () => void, string]} */ ([label, act, "manage"])),
-      ["Copy the id", () => copy(job.id).then(() => toast("The id is copied."))],
-      ["Copy as curl", () => copy(curlOf("GET", pathOf(job))).then(() => toast("The line is copied."))]])].flat();
+      ["Copy the id", () => copied(job.id, "The id is copied.")],
+      ["Copy as curl", () => copied(curlOf("GET", pathOf(job)), "The line is copied.")]])].flat();
 }
 
 // Many jobs

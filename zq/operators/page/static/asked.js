@@ -49,7 +49,12 @@ export class Asked {
 
   /** What is shown stays, under a line that says so. @param {string} text */
   fail(text) {
-    this.place.querySelector("[data-key='failed']")?.remove();
+    const before = this.place.querySelector("[data-key='failed'] > span");
+    if (before) {
+      // Whoever reads or presses it, goes on.
+      if (before.textContent !== text) before.textContent = text;
+      return;
+    }
     for (const each of this.place.querySelectorAll(".skeletons")) each.remove();
     const said = banner("This part cannot be asked for.", text, { failed: true, inner: true,
       button: button("Try again", () => this.again(), { class: "small" }) });

@@ -291,17 +291,7 @@ export async function copy(text) {
   box.value = text;
   (document.querySelector("dialog[open]") ?? document.body).append(box);
   box.select();
-  document.execCommand("copy");
+  const done = document.execCommand("copy");
   box.remove();
+  if (!done) throw new Error("Nothing is copied.");
 }
-
-/** @param {string} label @param {() => string} text */
-export const copyButton = (label, text) => el("button", {
-  type: "button",
-  class: "btn small",
-  onclick: async (/** @type {Event} */ event) => {
-    await copy(text());
-    const button = /** @type {Element} */ (event.currentTarget ?? event.target);
-    button.textContent = "Copied";
-  },
-}, label);

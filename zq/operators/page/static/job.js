@@ -1,9 +1,9 @@
 // A job: what can be done with it, why it does not run, what has become of it, and its payload as it is stored.
 
 import { curlOf, may, rights, verbsOf } from "./actions.js";
-import { brief, bytes, copy, el, link, number, plain, show, told } from "./dom.js";
+import { brief, bytes, el, link, number, plain, show, told } from "./dom.js";
 import { Refusal, ask, get, query, serverNow } from "./net.js";
-import { banner, button, empty, iconButton, name, panel, pill, queueName, short, skeleton, toast } from "./parts.js";
+import { banner, button, copied, empty, iconButton, name, panel, pill, queueName, short, skeleton, toast } from "./parts.js";
 import { hiddenIn, printed, rawField } from "./raw.js";
 
 /** @typedef {import("./dom.js").Child} Child */
@@ -102,8 +102,8 @@ export class JobView {
     const last = verbs.at(-1);
     show(this.place, this.framed(
       [el(this.around.close ? "h2" : "h1", { class: "cut", title: plain(job.type) }, plain(job.type)), this.gone ? pill("cancelled", "gone") : pill(job.status),
-        el("span", { class: "id muted", title: job.id }, short(job.id)), iconButton("copy", "Copy the whole id", () => copy(job.id).then(() => toast("The id is copied.")), { class: "ghost small copy", "data-verb": "copy" })],
-      [...verbs.slice(0, -1), button("Copy as curl", () => copy(curlOf("GET", `jobs/${encodeURIComponent(job.id)}`)).then(() => toast("The line is copied."))), last],
+        el("span", { class: "id muted", title: job.id }, short(job.id)), iconButton("copy", "Copy the whole id", () => copied(job.id, "The id is copied."), { class: "ghost small copy", "data-verb": "copy" })],
+      [...verbs.slice(0, -1), button("Copy as curl", () => copied(curlOf("GET", `jobs/${encodeURIComponent(job.id)}`), "The line is copied.")), last],
       [this.gone ? el("section", { "data-key": "gone" }, el("p", { class: "why", role: "status" }, this.gone)) : null,
         this.late ? el("section", { "data-key": "late" }, el("p", { class: "bad", role: "status" }, `${this.late} What is shown is of `, when(this.now - (performance.now() - this.asked), this.now), ".")) : null,
         this.gone ? null : part("why", job.status === "in_flight" ? "Where it is" : ["completed", "cancelled"].includes(job.status) ? "Why it is not run" : "Why it does not run", null,
@@ -144,7 +144,7 @@ export class JobView {
         this.draw();
       }, { class: "small" })) : null],
     [hidden ? button(`Reveal ${hidden} hidden ${hidden === 1 ? "field" : "fields"}`, () => this.reveal(), { class: "ghost small", "data-scope": "reveal" }) : null,
-      iconButton("copy", `Copy the ${what}`, () => copy(text).then(() => toast(`The ${what} is copied.`)), { class: "ghost small copy" })]);
+      iconButton("copy", `Copy the ${what}`, () => copied(text, `The ${what} is copied.`), { class: "ghost small copy" })]);
   }
 }
 
@@ -224,7 +224,7 @@ function failurePart(failure) {
   return part("error", "Last error", failure.worker ? `by ${plain(failure.worker)}` : null,
     el("pre", { class: "code", role: "group", tabindex: "0", "aria-label": "Last error", "data-stay": text }, text.split("\n").map(plain).join("\n")),
     [failure.signature ? el("a", { class: "btn ghost small", href: `#/jobs${query({ f: `cause:${failure.signature}` })}` }, "All of this cause") : null,
-      iconButton("copy", "Copy the error", () => copy(text).then(() => toast("The error is copied.")), { class: "ghost small copy" })]);
+      iconButton("copy", "Copy the error", () => copied(text, "The error is copied."), { class: "ghost small copy" })]);
 }
 
 /** What the other parts tell. */

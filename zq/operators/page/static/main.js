@@ -2,8 +2,8 @@
 
 import { rights } from "./rights.js";
 import { clock, el, held, local, number, plain, show, span, zone } from "./dom.js";
-import { Live, ahead, ask, beginsWithOverview, first, get, lost } from "./net.js";
-import { banner, button, empty, queuePlace } from "./parts.js";
+import { Live, Refusal, address, ahead, ask, beginsWithOverview, first, get, lost } from "./net.js";
+import { banner, button, empty, queuePlace, toast } from "./parts.js";
 
 /** A page: what it watches, and how it is drawn with each frame. `keys` are its own, by the key. `leave` is called when another page opens;
  * before that, `turn` is asked to follow an address that has only other values, and answers with true if it does.
@@ -39,11 +39,9 @@ const live = new Live((doc) => {
   head();
   draw();
 }, (next) => {
-  const back = ["lost", "stale"].includes(state) && next === "live";
   state = next;
   head();
   if (next.startsWith("refused")) lost.session();
-  if (back) document.dispatchEvent(new Event("back"));
 });
 
 /** Show once more what came last. The first drawing has the figures alone, and all else follows when they are seen. */
@@ -70,6 +68,13 @@ function clip() {
 }
 addEventListener("resize", clip);
 
+/** What nobody waits for is told: somebody has pressed something, and it cannot be done. The form to sign in says itself why it is shown. */
+addEventListener("unhandledrejection", (event) => {
+  const { reason } = event;
+  if (reason instanceof Refusal) event.preventDefault();
+  if (reason?.status !== 401) toast(reason instanceof Refusal ? reason.message : String(reason), { failed: true });
+});
+
 const go = (/** @type {string} */ place) => {
   location.hash = `#/${place}`;
 };
@@ -82,10 +87,10 @@ async function open() {
   // What was opened for another address would act for that one.
   for (const each of document.querySelectorAll("dialog[open]")) /** @type {HTMLDialogElement} */ (each).close();
   for (const each of document.querySelectorAll(":popover-open")) /** @type {HTMLElement} */ (each).hidePopover();
-  const [wanted, values] = (location.hash.slice(2) || "overview").split("?");
+  const [wanted, given] = address();
   // With `aria-busy` this says to programs which address is shown, and when it is complete.
   main.dataset.place = location.hash;
-  if (page && shown === wanted && page.turn?.(new URLSearchParams(values))) return;
+  if (page && shown === wanted && page.turn?.(given)) return;
   const mine = ++opened;
   shown = wanted;
   page?.leave?.();
@@ -95,7 +100,6 @@ async function open() {
   main.className = "";
   main.setAttribute("aria-busy", "true");
   mark(wanted);
-  const given = new URLSearchParams(values);
   const refusal = misses(wanted, given);
   if (refusal) {
     page = { view: { topic: "pulse" }, draw: () => undefined };

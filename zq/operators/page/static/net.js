@@ -19,6 +19,13 @@ const TOKEN = `token ${location.pathname}`;
 /** @param {string} token */
 export const keepToken = (token) => localStorage.setItem(TOKEN, token);
 
+/** The page that the address names, and its values, of which hand-typed ones may have signs of their own.
+ * @returns {[string, URLSearchParams]} */
+export function address() {
+  const [wanted, ...values] = location.hash.slice(2).split("?");
+  return [wanted || "overview", new URLSearchParams(values.join("?"))];
+}
+
 /** How far this clock is ahead of the server's, in ms: as little as the dates of all answers allow, which tell whole seconds. */
 export let ahead = 0;
 

@@ -1,8 +1,8 @@
 // The Overview: figures, what is wrong beside why jobs failed, charts, and the queues that need somebody first.
 
-import { ago, brief, copyButton, el, link, long, number, plain, rate, show, told } from "./dom.js";
+import { ago, brief, el, link, long, number, plain, rate, show, told } from "./dom.js";
 import { ask, query } from "./net.js";
-import { briefly, button, card, empty, menu, name, pill, queueName, queuePlace, spark, table, tile } from "./parts.js";
+import { briefly, button, card, copied, empty, menu, name, pill, queueName, queuePlace, spark, table, tile } from "./parts.js";
 import { lateButton, may, rights } from "./rights.js";
 
 /** Of a finding: its word, and what helps against it for the first queue that it names. */
@@ -193,7 +193,7 @@ function firstSteps() {
     ["Say that it is done", "Put in the id that the stream has printed. Workers of the library do this for you.", `curl -si ${url}/jobs/success ${json} -d '{"ids": ["ID"]}'`],
   ];
   return card("Nothing has happened yet", null, [el("ol", { class: "first" }, steps.map(([title, text, line]) => el("li", {}, el("h2", {}, title), el("p", { class: "muted" }, text),
-    el("pre", { class: "code", role: "group", tabindex: "0", "aria-label": `Command: ${title}` }, line), el("p", {}, copyButton(`Copy: ${title}`, () => line))))),
+    el("pre", { class: "code", role: "group", tabindex: "0", "aria-label": `Command: ${title}` }, line), el("p", {}, button(`Copy: ${title}`, () => copied(line, "The command is copied."), { class: "small" }))))),
   el("p", { class: "foot" }, "This page turns into the overview by itself when the first job comes.")], "waiting for the first job");
 }
 

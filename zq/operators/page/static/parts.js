@@ -48,7 +48,7 @@ export const short = (id) => (id.length > 12 ? `…${id.slice(6, 14)}` : id);
  * @param {string} id @param {string} [place] Where the link leads. */
 export const shortId = (id, place = `job?id=${encodeURIComponent(id)}`) => [
   el("a", { class: "id", href: `#/${place}`, title: id }, short(id)),
-  iconButton("copy", `Copy id ${short(id)}`, () => copy(id).then(() => toast("The id is copied.")), { class: "ghost small copy", "data-verb": "copy" })];
+  iconButton("copy", `Copy id ${short(id)}`, () => copied(id, "The id is copied."), { class: "ghost small copy", "data-verb": "copy" })];
 
 /** What each status and state looks like: a shape, and how it is called if not by its own name. @type {Record<string, [string, string?]>} */
 const SHAPES = {
@@ -193,28 +193,6 @@ export const empty = (title, ...more) => el("div", { class: "empty" }, el("b", {
 export const skeleton = (rows = 3, columns = 4) => el("div", { class: "wide skeletons" }, el("table", {}, el("tbody", {}, Array.from({ length: rows }, () =>
   el("tr", {}, Array.from({ length: columns }, () => el("td", {}, el("span", { class: "skeleton" }))))))));
 
-const SKELETON_MS = 200;
-
-/** Load a part, and say in its place why that fails, with a button that tries again. When the server is back, it tries itself.
- * A part that is shown already stays until the new one is there. @param {Element} place @param {() => Promise<Child | Child[]>} make @param {Child} [waiting] */
-export async function load(place, make, waiting) {
-  place.setAttribute("aria-busy", "true");
-  const late = setTimeout(() => !place.childElementCount && place.append(waiting instanceof Node ? waiting : skeleton()), SKELETON_MS);
-  try {
-    show(place, await make());
-  } catch (error) {
-    const again = () => place.isConnected && load(place, make, waiting);
-    document.addEventListener("back", again, { once: true });
-    show(place, el("div", { class: "banner failed inner", role: "alert" }, el("b", {}, "This part cannot be shown."), " ",
-      el("span", {}, /** @type {Error} */ (error).message), el("span", { class: "push" }, button("Try again", () => {
-      document.removeEventListener("back", again);
-      again();
-    }, { class: "small" }))));
-  }
-  clearTimeout(late);
-  place.removeAttribute("aria-busy");
-}
-
 /** What is true of the whole page or of a part: `banner("Read-only.", "This key changes nothing.", { button: button(…) })`.
  * @param {string} title @param {Child | Child[]} text @param {{failed?: boolean, inner?: boolean, button?: Child}} [more] */
 export const banner = (title, text, { failed, inner, button: step } = {}) => el("div", { class: `banner${failed ? " failed" : ""}${inner ? " inner" : ""}`, "data-key": title },
@@ -247,6 +225,9 @@ export function toast(text, { failed = false, button: step } = {}) {
   while (place.childElementCount > MOST_TOASTS) place.firstElementChild?.remove();
   return box;
 }
+
+/** Copy a text, and say so, or that it cannot be. @param {string} text @param {string} said */
+export const copied = (text, said) => copy(text).then(() => toast(said), () => toast("The browser lets this page copy nothing.", { failed: true }));
 
 /** A dialog: consequence first. Its form has `parts`, and a foot with `keep` that closes it and the `buttons`, the last of which acts.
  * Focus is in the first field; Enter acts only if nothing is destroyed (`destroys`). A refusal: `box.refuse(text)`. It goes by `box.close()`.

@@ -3,11 +3,11 @@
 import { actionButton, confirm, may, nearTo, quoted, sweep } from "./actions.js";
 import { Asked } from "./asked.js";
 import { History } from "./chart.js";
-import { ago, copy, el, long, number, plain, rate, show, time, told } from "./dom.js";
+import { ago, el, long, number, plain, rate, show, time, told } from "./dom.js";
 import { lineOf } from "./filter.js";
 import { jobsPanel } from "./jobs.js";
 import { Json, Refusal, ask, freshId, get, getText, query, serverNow } from "./net.js";
-import { banner, button, dialog, empty, iconButton, menu, meter, name, pill, segment, shortId, spark, table, tabs, tile, toast } from "./parts.js";
+import { banner, button, copied, dialog, empty, iconButton, menu, meter, name, pill, segment, shortId, spark, table, tabs, tile, toast } from "./parts.js";
 import { pauseButton } from "./pausing.js";
 import { SettingsForm, commandOf } from "./queue_settings.js";
 import { compact, printed, rawField } from "./raw.js";
@@ -72,14 +72,14 @@ function countOf(to, row, doc) {
 /** @param {string} of @param {any} row @param {any} doc @param {(tab: string) => string} place */
 const headOf = (of, row, doc, place) => [
   el("div", { class: "crumb" }, el("a", { href: "#/queues" }, "Queues"), el("span", { class: "muted", "aria-hidden": "true" }, "/"),
-    el("h1", { class: "cut", title: plain(of) }, plain(of)), iconButton("copy", "Copy the name", () => copy(of).then(() => toast("The name is copied.")))),
+    el("h1", { class: "cut", title: plain(of) }, plain(of)), iconButton("copy", "Copy the name", () => copied(of, "The name is copied."))),
   row.counts || row.paused ? el("span", { title: row.state_text ? plain(row.state_text) : null }, pill(...stateOf(row))) : null, row.pause && el("span", { class: "muted" }, told(row.pause.replace(/^paused ?/, ""))),
   el("span", { class: "push acts" }, pauseButton(of, Boolean(row.paused)), may("enqueue") && el("a", { class: "btn", href: `#/${place("enqueue")}` }, "Enqueue…"),
     menu(`More for ${of}`, [
       may("manage") && ["Cancel what waits…", () => sweep("cancel", { queue: of, status: "ready,scheduled" }, () => undefined)],
       may("manage") && ["Delete its dead jobs…", () => sweep("delete", { queue: of, status: "dead" }, () => undefined)],
       may("manage") && Object.keys(doc.settings).length > 0 && ["Delete its settings…", () => clearSettings(of, doc.settings)],
-      ["Copy as command", () => copy(`zq queues ${quoted(of)}`).then(() => toast("The command is copied."))]]))];
+      ["Copy as command", () => copied(`zq queues ${quoted(of)}`, "The command is copied.")]]))];
 
 /** @param {string} of @param {any} settings */
 const clearSettings = (of, settings) => confirm({ title: `Delete the settings of ${of}`, button: "Delete the settings", method: "DELETE",

@@ -1,14 +1,14 @@
 // The form to sign in: at first, and when a session has ended.
 
 import { el, plain } from "./dom.js";
-import { Refusal, ask, keepToken } from "./net.js";
+import { Refusal, address, ask, keepToken } from "./net.js";
 import { banner } from "./parts.js";
 
 /** Where one is back afterwards: the words of the address. */
 function back() {
-  const [wanted, values] = decodeURIComponent(location.hash.slice(2)).split("?");
-  const words = [...new URLSearchParams(values).values()].join(" ");
-  return [wanted ? wanted[0].toUpperCase() + wanted.slice(1) : "Overview", words && [", ", el("code", {}, plain(words).slice(0, 80))]];
+  const [wanted, values] = address();
+  const words = [...values.values()].join(" ");
+  return [wanted[0].toUpperCase() + wanted.slice(1), words && [", ", el("code", {}, plain(words).slice(0, 80))]];
 }
 
 /** `why` says what has ended, or what a key lacks; empty at first.
