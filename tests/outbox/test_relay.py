@@ -388,5 +388,10 @@ async def test_a_missing_table_and_a_missing_file_are_told(zq_app: App, database
         await outbox.Relay(zq_app, database.url).run_until_empty()
     with pytest.raises(outbox.DatabaseUnavailable, match="does not exist"):
         await outbox.Relay(zq_app, "sqlite:///nowhere/shop.db").run_until_empty()
-    with pytest.raises(zq.InvalidOption, match="not the address of a database"):
-        outbox.Relay(zq_app, "mysql://shop")
+    with pytest.raises(zq.InvalidOption, match="not the address of a database") as told:
+        outbox.Relay(zq_app, "mysql://shop:abc@db")
+    assert "abc" not in str(told.value)
+    for password in ("abc%zz", "x@abc", "12/abc"):
+        with pytest.raises(zq.InvalidOption, match="the address of the database cannot") as told:
+            outbox.Relay(zq_app, f"postgresql://shop:{password}@127.0.0.1:1/shop")
+        assert "abc" not in str(told.value)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from zq.client.errors import InvalidOption
+from zq.model.addresses import PORTS, SPLIT, UNREADABLE
 from zq.outbox.source import (
     IDLE_S,
     MOST_BYTES,
@@ -49,12 +50,19 @@ class PostgresSource:
     """The outbox in a database of PostgreSQL."""
 
     def __init__(self, url: str) -> None:
+        """Raises `InvalidOption` if the address cannot be read, without a word of it."""
         try:
             import psycopg
         except ModuleNotFoundError:
             raise InvalidOption(
                 "PostgreSQL needs psycopg: pip install 'zq-queue[postgres]'"
             ) from None
+        try:
+            found = psycopg.conninfo.conninfo_to_dict(url)
+        except psycopg.Error:
+            raise InvalidOption(UNREADABLE) from None
+        if not (SPLIT.fullmatch(url) and PORTS.fullmatch(str(found.get("port", "")))):
+            raise InvalidOption(UNREADABLE)
         self._psycopg = psycopg
         self._url = url
         self._connection: Any = None

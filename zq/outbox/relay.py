@@ -222,6 +222,6 @@ def dialect_of(url: str) -> Dialect:
     if colon and scheme == "sqlite":
         return "sqlite"
     raise InvalidOption(
-        f"{url!r} is not the address of a database: write postgresql://user@host/name, or"
-        " sqlite:///path/of/the/file"
+        f"{scheme}{colon and ':…'} is not the address of a database: write"
+        " postgresql://user@host/name, or sqlite:///path/of/the/file"
     )

@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import Conninfo
 from psycopg.types.json import set_json_loads
 
+from zq.model.addresses import PORTS, SPLIT, UNREADABLE
 from zq.store.errors import ForeignDatabase, RowsDiffer, StoreAway, StoreBusy, StoreError, StoreFull
 from zq.store.postgres.texts import BinaryTextLoader, TextLoader, load_json
 
@@ -76,14 +77,6 @@ TICK_SESSION = {
     "lock_timeout": "2s",
     **PLANS,
 }
-
-SPLIT = re.compile("[a-z]+://([^@/]*@)?[^@?]*([?].*)?")
-"""An address in which libpq finds the whole password: for it, the first @ or / ends that."""
-
-UNREADABLE = (
-    "the address of the database cannot be read: write % as %25, @ as %40 and / as %2F in its"
-    " password, or give that by PGPASSWORD or PGPASSFILE"
-)
 
 SECRET = b"*"
 """How libpq marks what is not to be shown."""
@@ -184,7 +177,7 @@ def _parameters(address: str, *, secrets: bool = True) -> dict[str, str]:
         for option in options
         if option.val is not None and (secrets or option.dispchar != SECRET)
     }
-    if not SPLIT.fullmatch(address) or not re.fullmatch("[0-9,]*", found.get("port", "")):
+    if not (SPLIT.fullmatch(address) and PORTS.fullmatch(found.get("port", ""))):
         raise ForeignDatabase(UNREADABLE)
     return found
 
