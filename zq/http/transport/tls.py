@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -28,29 +29,31 @@ class Certificates:
 
     def __init__(self, files: CertificateFiles) -> None:
         self._files = files
-        self.context = _Listening(ssl.PROTOCOL_TLS_SERVER)
+        self._latest = _load(files)
+        self.context = _listening(lambda: self._latest)
         """The context of the listening socket."""
-        self.reload()
 
     def reload(self) -> None:
         """Read the files again, for new connections.
 
         Raises CertificateError if they cannot be used. Then the old certificates stay in use.
         """
-        self.context.latest = _load(self._files)
+        self._latest = _load(self._files)
 
 
-class _Listening(ssl.SSLContext):
-    """Gives each new connection the certificates that were loaded last.
+def _listening(latest: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+    """A context that gives each new connection the certificates that were loaded last.
 
     A client may resume a session only in the context in which it began. So a session admits nobody
     whom the authority of today does not.
     """
 
-    latest: ssl.SSLContext
+    # Made here, so that a server without TLS does not load the library of `ssl`.
+    class Listening(ssl.SSLContext):
+        def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+            return latest().wrap_bio(*args, **kwargs)
 
-    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
-        return self.latest.wrap_bio(*args, **kwargs)
+    return Listening(ssl.PROTOCOL_TLS_SERVER)
 
 
 class OverTls(Protocol):
