@@ -226,7 +226,7 @@ class DeadLetterCycle(Conflict):
 
 
 class Gone(ZqError):
-    """What is asked for was there, and is not any more."""
+    """It was there, and is gone for good."""
 
     code = "gone"
 

@@ -135,11 +135,9 @@ class ForwardLane(msgspec.Struct, frozen=True, array_like=True):
         return (self.heirs or "").split()
 
     def heirs_with(self, epoch: str) -> str:
-        """The same with the epoch that is about to follow."""
+        """What `heirs` becomes with the epoch that is about to follow."""
         instance, number = _origin(epoch)
-        others = [
-            heir for heir in (self.heirs or "").split() if not heir.startswith(f"{instance}.")
-        ]
+        others = [heir for heir in self._heirs if not heir.startswith(f"{instance}.")]
         return " ".join([*others[1 - MOST_HEIRS :], f"{instance}.{number}"])
 
     def may_follow(self, epoch: str, last: int) -> bool:

@@ -43,7 +43,7 @@ SESSION = {
 }
 
 SINCE_17 = "SET transaction_timeout = 0"
-"""The same for what an older PostgreSQL does not know."""
+"""Turns off the one such timeout that PostgreSQL before 17 does not know."""
 
 ADDRESS = {
     # A server of PostgreSQL that dies without a word is noticed in as many seconds.

@@ -149,7 +149,7 @@ def refuse_damaged_log(wal: Path) -> None:
 
 
 class LogDamage(NamedTuple):
-    """What is wrong with a log, and what can be done."""
+    """The damage of a log, and its remedy."""
 
     what: str
     remedy: str

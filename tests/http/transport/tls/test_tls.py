@@ -201,13 +201,19 @@ async def test_a_reload_of_bad_files_keeps_the_old_certificate(
         assert common_name(peer.writer) == "server"
 
 
-async def test_a_reload_replaces_the_ca_of_clients(
-    site: Site, authority: Authority, tmp_path: Path
-) -> None:
+async def trusting_the_first(site: Site, tmp_path: Path) -> tuple[Path, Authority, Authority]:
+    """Start the server with the first of two authorities of clients, in a file of its own."""
     file = tmp_path / "clients.pem"
     first, second = (Authority(tmp_path / name, name) for name in ("first", "second"))
     file.write_bytes(first.file.read_bytes())
     await site.restart(tls_client_ca=file)
+    return file, first, second
+
+
+async def test_a_reload_replaces_the_ca_of_clients(
+    site: Site, authority: Authority, tmp_path: Path
+) -> None:
+    file, first, second = await trusting_the_first(site, tmp_path)
     old = authority.client("h2", certificate=first.issue("old"))
     async with await Peer.open(site.port, tls=old) as peer:
         assert (await peer.get(1)).status == 200
@@ -235,10 +241,7 @@ def resumed(port: int, tls: ssl.SSLContext, session: ssl.SSLSession | None) -> s
 async def test_a_session_from_before_a_reload_lets_nobody_in(
     site: Site, authority: Authority, tmp_path: Path
 ) -> None:
-    file = tmp_path / "clients.pem"
-    first, second = (Authority(tmp_path / name, name) for name in ("first", "second"))
-    file.write_bytes(first.file.read_bytes())
-    await site.restart(tls_client_ca=file)
+    file, first, second = await trusting_the_first(site, tmp_path)
     old = authority.client(certificate=first.issue("old"))
     old.maximum_version = ssl.TLSVersion.TLSv1_2  # TLS 1.3 has no sessions without tickets
     session = await asyncio.to_thread(resumed, site.port, old, None)
