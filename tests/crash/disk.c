@@ -22,7 +22,7 @@
  * before it was submitted, and counts once io_getevents has told of it: who answers without having
  * looked loses what was answered. The kernel does it, and writes the eventfd; where it is to fail,
  * its event says so. io_uring is refused, and so is any other asynchronous call on these files: they
- * would pass unseen. A flushed descriptor must be readable.
+ * would pass unseen. A descriptor that the kernel flushes must be readable.
  *
  * Memory-mapped files (SQLite's -shm) are not followed: a start makes them anew.
  */

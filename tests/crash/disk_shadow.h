@@ -85,7 +85,7 @@ static size_t read_range(int from, char *buffer, struct range range) {
     while (done < wanted) {
         ssize_t got = pread(from, buffer + done, wanted - done, range.start + done);
         if (got < 0) {
-            perror("disk.c: a flushed descriptor must be readable");
+            perror("disk.c: what is flushed cannot be read");
             abort();
         }
         if (!got)
@@ -104,11 +104,20 @@ static void write_range(int to, const char *buffer, size_t size, off_t start) {
     }
 }
 
-/* Reads through the caller's descriptor: to open and close the file would drop SQLite's locks. */
+/* The descriptor itself: to open and close the file would drop SQLite's locks. One that only writes
+ * is none of SQLite's. */
+static int readable(int fd) {
+    char path[32];
+    if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY)
+        return fd;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return REAL(open)(path, O_RDONLY | O_CLOEXEC);
+}
+
 static void synced_file(int fd, const char *name) {
     struct stat now;
-    int to = shadow("files", name, O_WRONLY);
-    if (to < 0 || fstat(fd, &now))
+    int from = readable(fd), to = shadow("files", name, O_WRONLY);
+    if (from < 0 || to < 0 || fstat(fd, &now))
         abort();
     pthread_mutex_lock(&lock);
     struct dirty *file = record_of(name);
@@ -116,7 +125,7 @@ static void synced_file(int fd, const char *name) {
         abort();
     for (int i = 0; i < file->count; i++) {
         char *buffer = malloc(file->ranges[i].end - file->ranges[i].start);
-        size_t size = read_range(fd, buffer, file->ranges[i]);
+        size_t size = read_range(from, buffer, file->ranges[i]);
         write_range(to, buffer, size, file->ranges[i].start);
         free(buffer);
     }
@@ -124,6 +133,8 @@ static void synced_file(int fd, const char *name) {
     file->synced = ++moment;
     pthread_mutex_unlock(&lock);
     REAL(close)(to);
+    if (from != fd)
+        REAL(close)(from);
 }
 
 static void synced_directory(void) {

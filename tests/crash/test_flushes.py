@@ -126,7 +126,7 @@ RENAMES = """
 import os, sys
 folder = sys.argv[1]
 os.mkdir(folder)
-with open(folder + "/log.part", "wb+") as file:
+with open(folder + "/log.part", "wb") as file:
     file.write(b"kept")
     file.flush()
     os.fsync(file.fileno())

@@ -4,9 +4,10 @@ import asyncio
 import json
 import sqlite3
 import sys
+import types
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
@@ -220,13 +221,28 @@ async def test_others_have_their_turn_between_slices(rig: Rig) -> None:
 
 async def test_race_a_read_between_two_slices_sees_nothing_of_the_transaction(rig: Rig) -> None:
     await rig.keep(5)
-    tick = asyncio.create_task(rig.run(rig.enqueue(_jobs(6_000))))
     seen: Counter[int] = Counter()
-    while not tick.done():
-        jobs = await rig.store.reads.jobs_page(EVERYTHING, -1, False, 1_000_000, 0)
-        seen[len(jobs)] += 1
+
+    async def read() -> None:
+        seen[len(await rig.statuses())] += 1
+
+    await _in_its_pauses(rig.run(rig.enqueue(_jobs(6_000))), read)
     assert seen.keys() <= {5, 6_005}
     assert seen[5]
+
+
+@types.coroutine
+def _in_its_pauses(
+    work: Coroutine[Any, Any, object], do: Callable[[], Coroutine[Any, Any, None]]
+) -> Generator[Any, Any, None]:
+    """Run `work`, and all of `do` each time that it gives others a turn."""
+    with suppress(StopIteration):
+        while True:
+            awaited = work.send(None)
+            if awaited is None:
+                yield from do().__await__()
+            else:
+                yield awaited
 
 
 async def test_a_tick_that_is_cancelled_between_two_slices_leaves_nothing(rig: Rig) -> None:

@@ -141,6 +141,10 @@ class EnqueueResult(msgspec.Struct, frozen=True):
         return {index: other.key for index, other in others.items()} | self.gone
 
 
+ALL_STORED = EnqueueResult({})
+"""The result of most commands: they bring only new jobs."""
+
+
 class Enqueue(Command[EnqueueResult], frozen=True):
     """Store jobs, all or none, in order.
 

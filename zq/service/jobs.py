@@ -15,6 +15,7 @@ from zq.engine.inbox import Admission, Inbox
 from zq.engine.subscribers.waiters import Waiter, Waiters
 from zq.model.clock import Clock
 from zq.model.commands import (
+    ALL_STORED,
     CancelJob,
     DeleteJob,
     Enqueue,
@@ -142,12 +143,11 @@ class Jobs:
                     registered_only=registered_only,
                 )
             )
+        if reply is ALL_STORED:
+            return Accepted(keys, now, reply, joined=0)
         if reply.owners:
             await self._fill_in_results(reply.owners.values())
-        joined = 0
-        if reply.owners or reply.gone or reply.unnamed or reply.folded:
-            joined = len(reply.owners) + len(reply.gone) + len(reply.unnamed) + len(reply.folded)
-        return Accepted(keys, now, reply, joined)
+        return Accepted(keys, now, reply, joined=len(reply.known))
 
     async def enqueue_and_wait(
         self, job: NewJob, reach: Reach, wait_ms: int

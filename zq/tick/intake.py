@@ -10,7 +10,7 @@ import msgspec
 
 from zq.model.aging import line_priority
 from zq.model.checksums import checksum, job_checksum
-from zq.model.commands import Enqueue, EnqueueResult, FoldedPayload
+from zq.model.commands import ALL_STORED, Enqueue, EnqueueResult, FoldedPayload
 from zq.model.errors import KeyConflict, QueueNotRegistered
 from zq.model.job import (
     INLINE_PAYLOAD,
@@ -69,9 +69,6 @@ _NONE: Set[str] = frozenset()
 _NOT_AGING: Mapping[str, int] = {}
 
 _NO_LINE = (None, None)
-
-ALL_STORED = EnqueueResult({})
-"""The reply to most commands: they bring only new jobs."""
 
 
 class _Full(NamedTuple):
