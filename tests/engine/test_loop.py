@@ -1,6 +1,7 @@
 """The tick loop: who learns of a tick, and what becomes of one that fails."""
 
 import asyncio
+import errno
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -17,6 +18,11 @@ from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox, PendingReply
 from zq.engine.loop import Alarm, Durability, LoopParts, Openings, Pace, TickLoop, Timetable
 from zq.engine.upkeep import Upkeep
+from zq.features.crons.model import EntryDraft
+from zq.features.crons.model_expression import CronExpression
+from zq.features.crons.service_running import Crons
+from zq.features.forward.model import LaneRule
+from zq.features.forward.service import Lanes
 from zq.instance import Instance
 from zq.model.commands import AnyCommand, Clear, Return, Tick, TickResult
 from zq.model.errors import DiskFailed, Internal, OutcomeUnknown
@@ -188,6 +194,31 @@ async def test_a_store_that_fails_ends_the_loop_and_nobody_waits(
     assert isinstance(await instance.engine.failure, StoreFailed)
     with pytest.raises(DiskFailed):
         await jobs.enqueue([new_job()], EVERYWHERE)
+
+
+async def test_a_disk_that_has_failed_is_not_told_of_again_and_again(
+    instance: Instance,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A server ends by it. The owner of an embedded engine ends that whenever they like."""
+    monkeypatch.setattr("zq.features.forward.service.LOOK_S", 0.001)
+    services = instance.services
+    every_minute = EntryDraft("e", CronExpression("0 * * * * *"), "UTC", None, new_job())
+    await services[Crons].put_entry("g", every_minute, EVERYWHERE)
+    await services[Lanes].put("up", LaneRule(("q",), max_age_ms=60_000))
+    broken = asyncio.get_running_loop().create_future()
+    broken.set_exception(OSError(errno.EIO, "Input/output error"))
+    monkeypatch.setattr(cast(Any, instance._store)._flush, "begin", lambda: broken)
+    with pytest.raises(OutcomeUnknown):
+        await services.jobs.enqueue([new_job()], EVERYWHERE)
+    await instance.engine.failure
+    caplog.clear()
+    for _ in range(100):
+        clock.advance(1000)
+        await asyncio.sleep(0.001)
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize("cause", ["its time", "a stop"])

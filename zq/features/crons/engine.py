@@ -35,7 +35,7 @@ from zq.features.crons.model_expression import (
 from zq.features.crons.store import FIRST_PLACE, CronReads, EntryPlace
 from zq.model.clock import Clock
 from zq.model.commands import Enqueue
-from zq.model.errors import TooLarge, Unprocessable, ZqError
+from zq.model.errors import DiskFailed, TooLarge, Unprocessable, ZqError
 from zq.model.ids import Mint
 from zq.store.api import Store
 from zq.store.errors import StoreError
@@ -165,6 +165,8 @@ class Scheduler(RunningPart):
                     await self._doze(now)
                 elif not await self._fire(now):
                     await self._pause(AGAIN_MS)
+            except DiskFailed:
+                return
             except (ZqError, StoreError) as error:
                 log.warning(f"cron waits: {error}")
                 await self._pause(RETRY_MS)

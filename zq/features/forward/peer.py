@@ -15,6 +15,7 @@ from zq.features.forward.model import ForwardLane, LaneRule
 from zq.features.forward.service import HistoryEpochs, Hubs, LaneBounds, Lanes
 from zq.features.forward.settings import ForwardSettings
 from zq.features.history.engine import HistoryReaders
+from zq.model.errors import DiskFailed
 from zq.service.services import RunningService, Services
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class LaneFollower(RunningService):
             hurries, self._is_asked = self._is_asked, False
             try:
                 await self._follow(await self._lanes.carried(), hurries=hurries)
+            except DiskFailed:
+                return
             except Exception as error:
                 log.error("the lanes could not be followed; it is tried again", exc_info=error)
                 self._changed.set()

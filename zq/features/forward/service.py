@@ -33,7 +33,7 @@ from zq.features.history.engine import HistoryReaders
 from zq.features.producers.model import EpochEnd
 from zq.model.clock import Clock
 from zq.model.commands import WriteNote
-from zq.model.errors import ZqError
+from zq.model.errors import DiskFailed, ZqError
 from zq.model.ids import minted_at
 from zq.model.lifecycle import Status
 from zq.model.queue_patterns import QueuePatterns
@@ -397,6 +397,8 @@ class LaneBounds(RunningService):
                     self._changed.clear()
                     await self._follow()
                 await self._enforce_bounds()
+            except DiskFailed:
+                return
             except (ZqError, StoreError) as error:
                 log.warning(f"the bounds of lanes are not looked at: {error}")
             took = self._clock.monotonic() - began
