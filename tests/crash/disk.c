@@ -11,6 +11,8 @@
  *                                 but one for each file of that name with the end ".once".
  * DISK_FORGETS                    The end of the names of files whose syncs do nothing, and say nothing.
  * DISK_AIO="call errno"           Each io_setup or io_submit fails ("setup", "submit").
+ * DISK_BOOT                       A file that stands in for the machine's boot_id: each power cut
+ *                                 writes another one.
  * DISK_REPORT                     A file that is told of the failure when it has happened.
  * DISK_SHADOW                     A directory that holds what a power cut would leave at worst:
  *                                 files/ what was synced of each file, names/ an empty file for each
@@ -130,13 +132,18 @@ static void dawdle(const char *name) {
         return fails("truncate", name_of(fd, path)) ? -1 : REAL(call)(fd, size);                   \
     }
 
+static const char *seen_as(const char *path) {
+    const char *boot = setting("DISK_BOOT");
+    return boot && !strcmp(path, "/proc/sys/kernel/random/boot_id") ? boot : path;
+}
+
 #define OPEN(call)                                                                                 \
     int call(const char *path, int flags, ...) {                                                   \
         va_list rest;                                                                              \
         va_start(rest, flags);                                                                     \
         mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;                    \
         va_end(rest);                                                                              \
-        return fails("open", below(path)) ? -1 : REAL(call)(path, flags, mode);                    \
+        return fails("open", below(path)) ? -1 : REAL(call)(seen_as(path), flags, mode);           \
     }
 
 SYNC(fsync)

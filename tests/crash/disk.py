@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
+from uuid import uuid4
 
 SECTOR = 512
 """What a disk writes as a whole."""
@@ -78,6 +79,11 @@ class Disk:
         """The file that keeps the flushes of the kernel from beginning while it exists."""
         return self.folder / "hold"
 
+    @property
+    def boot(self) -> Path:
+        """The file that servers take for the machine's `boot_id`."""
+        return self.folder / "boot_id"
+
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """No flush of the kernel begins within the context."""
@@ -115,6 +121,7 @@ class Disk:
             "LD_PRELOAD": str(self.library),
             "DISK_DIR": str(self.root),
             "DISK_SHADOW": str(self.shadow),
+            "DISK_BOOT": str(self.boot),
             "DISK_REPORT": str(self.report),
             "DISK_HOLD": str(self.hold),
         }
@@ -134,7 +141,8 @@ class Disk:
         """Put the directory into a state in which a power cut may have left it.
 
         What was synced is there. Of all else each sector, size and name survives with this
-        probability, independently of the others: a disk may write in any order.
+        probability, independently of the others: a disk may write in any order. The machine has
+        another boot after it.
         """
         image = self.folder / "image"
         image.mkdir()
@@ -145,6 +153,7 @@ class Disk:
         shutil.rmtree(self.root)
         image.rename(self.root)
         self._settle()
+        self.start_machine()
 
     def _names(self) -> set[str]:
         now = {path.name for path in self.root.iterdir()} if self.root.exists() else set()
@@ -160,6 +169,10 @@ class Disk:
             if content[sector] != new[sector] and random.random() < survives:
                 content[sector] = new[sector]
         return bytes(content[:size]).ljust(size, b"\0")
+
+    def start_machine(self) -> None:
+        """Give the machine another boot."""
+        self.boot.write_text(f"{uuid4()}\n")
 
     def _settle(self) -> None:
         """Let all that is in the directory count as synced."""
@@ -180,6 +193,7 @@ def new_disk(library: Path, folder: Path) -> Disk:
     """A disk without a data directory: a server makes it."""
     disk = Disk(library, folder)
     make_shadow(disk.shadow)
+    disk.start_machine()
     return disk
 
 

@@ -1,10 +1,16 @@
 """Power cuts: acknowledged changes are on the disk; the laboratory itself can lose data."""
 
+import asyncio
 from pathlib import Path
 from random import Random
 
+import pytest
+from conformance.http2 import Broken
+from conformance.streams import pause
 from process.server import running
 from tiers import sizes
+
+from zq.store.sqlite.wal import walk
 
 from .actors import Notebook
 from .disk import Disk, new_disk
@@ -38,6 +44,29 @@ async def test_the_first_acknowledgement_ever_survives_a_power_cut(disk: Disk) -
 
     async with running(disk.root, env=disk.environment()) as server, server.client() as client:
         assert [job["id"] for job in await client.jobs()] == [id]
+
+
+async def test_a_change_of_which_a_cut_leaves_some_pages_is_no_damage(disk: Disk) -> None:
+    """Its flush had not ended, so nobody was told of it."""
+    log = disk.root / "zq.db-wal"
+    async with running(disk.root, env=disk.environment()) as server, server.client() as client:
+        id = (await client.enqueue())["id"]
+        with disk.held():
+            never_told = asyncio.create_task(client.enqueue_many(100, payload="never told"))
+            while b"never told" not in log.read_bytes():
+                await pause()
+            await server.kill()
+        with pytest.raises(Broken):
+            await never_told
+
+    disk.cut_power(0.9, Random(1))
+    found = walk(log)
+    assert found is not None and found.is_damaged and found.is_last_change
+
+    async with running(disk.root, env=disk.environment()) as server, server.client() as client:
+        assert [job["id"] for job in await client.jobs()] == [id]
+        assert (await client.get("/health")).doc["status"] == "ok"
+    assert not [*disk.root.glob("zq.db-wal.damaged-*")]
 
 
 async def test_flushes_that_are_left_out_lose_what_was_acknowledged(disk: Disk) -> None:

@@ -43,6 +43,16 @@ def frames_in(root: Path) -> int:
     return ((root / "zq.db-wal").stat().st_size - HEADER) // FRAME
 
 
+def commits_in(root: Path) -> list[int]:
+    """The frames that end a change."""
+    log = (root / "zq.db-wal").read_bytes()
+    return [
+        frame
+        for frame in range(1, frames_in(root) + 1)
+        if any(log[HEADER + (frame - 1) * FRAME + 4 :][:4])
+    ]
+
+
 def flip(root: Path, place: int) -> None:
     with (root / "zq.db-wal").open("r+b") as file:
         file.seek(place)
@@ -88,11 +98,13 @@ def test_frames_of_an_earlier_round_are_no_damage(tmp_path: Path) -> None:
 def test_one_flipped_bit_anywhere_in_a_frame_is_found(part: str, killed: Path) -> None:
     place = {"page number": 3, "salt": 9, "checksum": 17, "body": 1000}[part]
     frames = frames_in(killed)
+    *_, before, _ = commits_in(killed)
     for frame in range(1, frames + 1):
         flip(killed, HEADER + (frame - 1) * FRAME + place)
         found = walk(killed / "zq.db-wal")
         assert found is not None and found.bad == frame
         assert found.is_damaged is (frame < frames)
+        assert found.is_last_change is (frame > before)
         flip(killed, HEADER + (frame - 1) * FRAME + place)
 
 
@@ -161,6 +173,25 @@ async def test_a_start_that_was_cut_off_after_it_had_kept_the_log_keeps_no_secon
     await rig.open()
     assert len(kept_logs(killed)) == 1
     assert rig.store.quarantined.rows == 1
+    await rig.close()
+
+
+@pytest.mark.parametrize("way", ["power cut", "kill", "power cut, and a flushed change is bad"])
+async def test_a_change_that_a_power_cut_has_left_with_holes_is_not_kept(
+    way: str, killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may write the pages of the last flush in any order. Those before were flushed."""
+    *_, before, end = commits_in(killed)
+    for frame in (before + 1, end - 1) if "flushed" not in way else (before, before + 1):
+        flip(killed, body_of(frame))
+    if way.startswith("power cut"):
+        monkeypatch.setattr("zq.model.clock.BOOT_ID", tmp_path / "boot_id")
+        (tmp_path / "boot_id").write_text("another boot\n")
+    rig = Rig(killed)
+    await rig.open()
+    is_kept = way != "power cut"
+    assert len(kept_logs(killed)) == rig.store.quarantined.rows == is_kept
+    assert len(await rig.statuses()) == JOBS - JOBS // 6 * (2 if "flushed" in way else 1)
     await rig.close()
 
 

@@ -92,6 +92,18 @@ def _first(connection: sqlite3.Connection, name: str) -> object:
     return None if row is None else row[0]
 
 
+def has_rebooted(connection: sqlite3.Connection, clock: Clock | None) -> bool:
+    """True if the machine has been started anew since a server used the database.
+
+    False if that is not known.
+    """
+    boot = (clock or SystemClock()).boot
+    with suppress(sqlite3.Error):  # There may be no such table yet, or it is damaged.
+        mark = mark_in(read_meta(connection))
+        return mark is not None and None not in (mark.boot, boot) and mark.boot != boot
+    return False
+
+
 def mark_in(meta: Mapping[str, Any]) -> SteadyMark | None:
     """The mark of the steady time; None if there is none, or if it cannot be read."""
     with suppress(msgspec.MsgspecError, KeyError):

@@ -36,6 +36,8 @@ class LogWalk(NamedTuple):
     """How many frames behind the bad one are sound."""
     commits_behind: int = 0
     """How many transactions end in or behind the bad frame, as far as the frames tell."""
+    sound_later: int = 0
+    """How many sound frames come behind the transaction that has the bad one."""
 
     @property
     def is_torn(self) -> bool:
@@ -46,6 +48,15 @@ class LogWalk(NamedTuple):
     def is_damaged(self) -> bool:
         """True if sound frames follow a bad one, so that what is lost was written before them."""
         return self.bad is not None and self.sound_behind > 0
+
+    @property
+    def is_last_change(self) -> bool:
+        """True if only the last transaction has frames that do not fit.
+
+        A disk may write the frames of a flush in any order, and a power cut may leave any of them
+        out. Once it is flushed, zq writes the next one.
+        """
+        return self.bad is not None and not self.sound_later
 
     def loss(self) -> str:
         """The text about the pages that a start would lose. Call it if a frame is bad."""
@@ -159,7 +170,7 @@ def _frames(file: BinaryIO, header: _Header, known: int) -> Iterator[_Frame]:
 def _walk(frames: Iterator[_Frame], salts: Sum, known: int) -> LogWalk:
     last = recovered = known
     bad: int | None = None
-    sound_behind = commits_behind = 0
+    sound_behind = commits_behind = sound_later = 0
     for number, _page, pages, its_salts, fits in frames:
         is_next = number == last + 1 and bad is None
         if its_salts != salts and not (fits and is_next):
@@ -169,15 +180,16 @@ def _walk(frames: Iterator[_Frame], salts: Sum, known: int) -> LogWalk:
         if fits and is_next and its_salts == salts:
             recovered = number if pages else recovered
             continue
-        commits_behind += pages > 0
         if bad is None:
             bad = number
         else:
             sound_behind += fits
+            sound_later += fits and commits_behind > 0
+        commits_behind += pages > 0
     if bad is None:
         # What was written of a transaction without an end is no damage.
         return LogWalk(last, recovered)
-    return LogWalk(last, recovered, bad, sound_behind, max(commits_behind, 1))
+    return LogWalk(last, recovered, bad, sound_behind, max(commits_behind, 1), sound_later)
 
 
 def checksum(content: bytes, before: Sum, is_big: bool) -> Sum:
