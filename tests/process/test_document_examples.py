@@ -77,7 +77,7 @@ async def test_the_llm_recipe_of_the_documents(tmp_path: Path) -> None:
     """A busy interface has its budget held, and the job comes again with all its attempts."""
     answers = [
         web.Response(status=429, headers={"Retry-After": "1"}),
-        web.json_response({"text": "42", "usage": {"total_tokens": 91_000}}),
+        web.json_response({"text": "42", "usage": {"total_tokens": 900_000}}),
     ]
     asked: list[float] = []
 
