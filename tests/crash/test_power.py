@@ -61,7 +61,7 @@ async def test_a_change_of_which_a_cut_leaves_some_pages_is_no_damage(disk: Disk
 
     disk.cut_power(0.9, Random(1))
     found = walk(log)
-    assert found is not None and found.is_damaged and found.is_last_change
+    assert found is not None and found.is_last_change and not found.is_torn
 
     async with running(disk.root, env=disk.environment()) as server, server.client() as client:
         assert [job["id"] for job in await client.jobs()] == [id]

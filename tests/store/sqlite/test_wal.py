@@ -103,7 +103,7 @@ def test_one_flipped_bit_anywhere_in_a_frame_is_found(part: str, killed: Path) -
         flip(killed, HEADER + (frame - 1) * FRAME + place)
         found = walk(killed / "zq.db-wal")
         assert found is not None and found.bad == frame
-        assert found.is_damaged is (frame < frames)
+        assert found.is_torn is (frame == frames)
         assert found.is_last_change is (frame > before)
         flip(killed, HEADER + (frame - 1) * FRAME + place)
 

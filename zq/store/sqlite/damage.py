@@ -187,19 +187,19 @@ def damaged_header(wal: Path) -> LogDamage:
     )
 
 
-def keep_damaged_log(wal: Path, recovered: int, *, rebooted: bool) -> None:
+def keep_damaged_log(wal: Path, recovered: int, has_rebooted: Callable[[], bool]) -> None:
     """Keep a copy of a log whose frames behind the `recovered` ones are damaged.
 
     Call it before anything is written, since a write overwrites the log. A log whose end does not
-    fit is not kept, nor one of which only the last change does not if the machine has been
-    `rebooted` since: as a rule, a power cut has torn that change, which nobody was told of.
+    fit is not kept, nor one of which only the last change does not fit if the machine
+    `has_rebooted` since: as a rule, a power cut has torn that change, which nobody was told of.
     Raises `StoreFull` or OSError.
     """
     found = walk(wal, recovered)
     if found is None or found.bad is None:
         return
     fields = {"pages": found.frames - found.recovered, "recovered_pages": found.recovered}
-    if found.is_torn or (rebooted and found.is_last_change):
+    if found.is_torn or (found.is_last_change and has_rebooted()):
         log.warning(
             "the log ends in pages that are unfinished or damaged: changes in them are lost",
             extra={"fields": fields},

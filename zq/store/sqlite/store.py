@@ -424,7 +424,7 @@ async def open_store(
     ) -> tuple[list[Misfit], FoundAtStart, Ticks, Quarantined, int]:
         # Nothing may be written before this check: a write would destroy what it reports.
         pages, _ = upkeep.checkpoint(connection)
-        damage.keep_damaged_log(wal, pages, rebooted=upkeep.has_rebooted(connection, clock))
+        damage.keep_damaged_log(wal, pages, partial(upkeep.has_rebooted, connection, clock))
         migrate(connection)
         small = damage.is_small(connection)
         now = time.time_ns() // 1_000_000

@@ -45,11 +45,6 @@ class LogWalk(NamedTuple):
         return self.bad is not None and not self.sound_behind
 
     @property
-    def is_damaged(self) -> bool:
-        """True if sound frames follow a bad one, so that what is lost was written before them."""
-        return self.bad is not None and self.sound_behind > 0
-
-    @property
     def is_last_change(self) -> bool:
         """True if only the last transaction has frames that do not fit.
 
