@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from .conftest import NewPage
 from .place import Place
@@ -148,6 +148,29 @@ def test_a_chip_writes_into_the_line_and_follows_it(
     expect(page.locator("#filter")).to_have_value("queue:died status:dead,ready")
     chip.click()
     expect(page.locator("#filter")).to_have_value("queue:died status:ready")
+
+
+def test_a_button_does_its_work_though_its_number_changes_while_it_is_pressed(
+    place: Place, page: Page
+) -> None:
+    def press(button: Locator) -> None:
+        button.hover()
+        page.mouse.down()
+        before = button.inner_text()
+        push(place, 1, "pressed")
+        expect(button).not_to_have_text(before)
+        page.mouse.up()
+
+    push(place, 1, "pressed")
+    go(page, place, "jobs?f=queue%3Apressed")
+    press(page.get_by_role("button", name=re.compile("^ready")))
+    expect(page.locator("#filter")).to_have_value("queue:pressed status:ready")
+    expect(page.locator("main tbody tr")).to_have_count(2)
+    push(place, 1, "pressed")
+    press(page.get_by_role("button", name=re.compile("new$")))
+    expect(page.locator("main tbody tr")).to_have_count(4)
+    press(page.get_by_role("button", name=re.compile("^Delete all")))
+    expect(page.get_by_role("dialog")).to_be_visible()
 
 
 def test_a_view_is_kept_by_name_and_forgotten(

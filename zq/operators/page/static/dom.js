@@ -128,11 +128,12 @@ function alike(one, other) {
   return one.getAttribute("data-key") === other.getAttribute("data-key")
     && !one.hasAttribute("data-own") && !other.hasAttribute("data-own")
     && !["INPUT", "SELECT", "TEXTAREA", "FORM"].includes(one.nodeName)
-    && (one.nodeName !== "BUTTON" || spokenName(one) === spokenName(other));
+    && (one.nodeName !== "BUTTON" || purpose(one) === purpose(other));
 }
 
-/** A button that says something else is another one. @param {Element} button */
-const spokenName = (button) => button.getAttribute("aria-label") ?? button.textContent;
+/** A button that does something else is another one. One whose number changes has a `data-verb`, so that it stays under the finger: a browser
+ * sends no click to a button that is replaced while it is pressed. @param {Element} button */
+const purpose = (button) => button.getAttribute("data-verb") ?? button.getAttribute("aria-label") ?? button.textContent;
 
 /** What the script has set itself and a new drawing does not know. */
 const OWN = ["open", "data-clipped"];

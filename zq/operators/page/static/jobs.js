@@ -251,7 +251,7 @@ export class JobList {
     const old = this.now - (this.countedAt ?? this.now);
     return el("header", {}, el("span", {}, el("b", {}, counted ?? "–"), el("span", { class: "muted" }, ` ${counted === "1" ? "job matches" : hasAny ? "jobs match" : "jobs"}${
       hasAny && this.seen ? `, counted ${old < 1500 ? "just now" : `${brief(old)} ago`}` : ""}`)),
-    el("span", { class: "push acts" }, this.fresh ? button(this.fresh, () => (this.page > 1 ? this.turn({ from: "", page: "" }) : this.again()), { class: "small", "data-own": "" }) : null,
+    el("span", { class: "push acts" }, this.fresh ? button(this.fresh, () => (this.page > 1 ? this.turn({ from: "", page: "" }) : this.again()), { class: "small", "data-verb": "new" }) : null,
       hasAny && !this.isCheap ? button("Count again", () => {
         this.looked = -Infinity;
         this.wait(this.count());
@@ -333,7 +333,7 @@ export class JobList {
       others ? button(`Select all ${others} that match`, () => {
         this.all = this.seen;
         this.draw();
-      }, { class: "ghost" }) : null);
+      }, { class: "ghost", "data-verb": "all" }) : null);
   }
 }
 
@@ -420,7 +420,7 @@ export function jobs(main, values, go) {
     draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
       const { totals } = doc.pulse;
       show(chips, STATUSES.map((status) => chip([pill(status), " ", el("b", {}, number(totals[status]))], pressed(line, status),
-        () => go(`jobs${query({ f: turned(line, status) })}`), filter ? {} : { disabled: true, title: "Mend the filter line first" })));
+        () => go(`jobs${query({ f: turned(line, status) })}`), { "data-verb": status, ...!filter && { disabled: true, title: "Mend the filter line first" } })));
       list?.tick(at, totals);
       view?.tick(at);
     },
