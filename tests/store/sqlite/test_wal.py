@@ -14,6 +14,7 @@ from zq.cli.group import main
 from zq.model.commands import AcknowledgeDamage
 from zq.store.errors import DamagedDatabase
 from zq.store.sqlite.check import examine
+from zq.store.sqlite.damage import MOST_KEPT_LOGS
 from zq.store.sqlite.moving import source
 from zq.store.sqlite.wal import LogWalk, walk
 
@@ -173,6 +174,20 @@ async def test_a_start_that_was_cut_off_after_it_had_kept_the_log_keeps_no_secon
     await rig.open()
     assert len(kept_logs(killed)) == 1
     assert rig.store.quarantined.rows == 1
+    await rig.close()
+
+
+async def test_the_newest_damaged_logs_are_kept(killed: Path) -> None:
+    names = [f"zq.db-wal.damaged-2026-11-{day:02}T000000Z" for day in range(1, MOST_KEPT_LOGS + 2)]
+    for name in reversed(names):
+        (killed / name).write_text("an earlier one")
+    flip(killed, body_of(4))
+    damaged = (killed / "zq.db-wal").read_bytes()
+    rig = Rig(killed)
+    await rig.open()
+    *earlier, new = sorted(path.name for path in kept_logs(killed))
+    assert earlier == names[2:]
+    assert (killed / new).read_bytes() == damaged
     await rig.close()
 
 

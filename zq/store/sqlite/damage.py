@@ -30,6 +30,9 @@ MOST_FINDINGS = 5
 KEPT_LOG = f"{WAL_NAME}.damaged-"
 """How the name of a log that was kept aside begins; its date follows."""
 
+MOST_KEPT_LOGS = 8
+"""A start that keeps one more deletes the oldest, so that they cannot fill the disk of a device."""
+
 KEPT_DATABASE = f"{FILE_NAME}.damaged-"
 """How the name of a damaged database that was kept begins; its date follows."""
 
@@ -243,6 +246,7 @@ def _copy_of(wal: Path) -> Path | None:
 
 
 def _keep(wal: Path) -> Path:
+    _delete_oldest(wal.parent)
     kept = wal.with_name(f"{KEPT_LOG}{time.strftime('%Y-%m-%dT%H%M%SZ', time.gmtime())}")
     part = kept.with_name(kept.name + PART)
     part.unlink(missing_ok=True)
@@ -261,3 +265,12 @@ def _keep(wal: Path) -> Path:
             f" ({error.strerror}): free some space, or move that file away"
         ) from error
     return kept
+
+
+def _delete_oldest(directory: Path) -> None:
+    """Make room for one more kept log. Their names sort by date."""
+    logs = sorted(path for path in directory.glob(f"{KEPT_LOG}*") if path.suffix != PART)
+    for old in logs[: 1 - MOST_KEPT_LOGS]:
+        old.unlink()
+        fields = {"name": old.name, "most": MOST_KEPT_LOGS}
+        log.warning("a damaged log is deleted: newer ones are kept", extra={"fields": fields})
