@@ -161,19 +161,29 @@ class Laboratory:
 
     async def kill_process(self) -> None:
         """PostgreSQL ends all of its processes then, and starts them anew."""
-        self._end_process(SIGKILL)
+        await self._end_process(SIGKILL)
 
     async def end_connection(self) -> None:
-        self._end_process(SIGTERM)
+        await self._end_process(SIGTERM)
 
-    def _end_process(self, number: int) -> None:
-        """End a process of PostgreSQL that has a connection of some server, unless it has ended."""
-        with connect(self._crowd.address, {"application_name": "laboratory"}) as connection:
-            found = connection.execute(
-                "SELECT pid FROM pg_stat_activity WHERE application_name = 'zq'"
-            )
-            with suppress(ProcessLookupError):
-                os.kill(int(str(self._random.choice(found.fetchall())[0])), number)
+    async def _end_process(self, number: int) -> None:
+        """End a process of PostgreSQL that has a connection of some server, as soon as one has."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not await asyncio.to_thread(self._try_to_end, number):
+                await self._crowd.revive()
+                await asyncio.sleep(0.1)
+
+    def _try_to_end(self, number: int) -> bool:
+        """End one. False if there is none, or while PostgreSQL starts after the last disruption."""
+        try:
+            with connect(self._crowd.address, {"application_name": "laboratory"}) as connection:
+                found = connection.execute(
+                    "SELECT pid FROM pg_stat_activity WHERE application_name = 'zq'"
+                ).fetchall()
+            os.kill(int(str(self._random.choice(found)[0])), number)
+        except (StoreAway, psycopg.OperationalError, IndexError, ProcessLookupError):
+            return False
+        return True
 
 
 def look(address: str) -> int | None:
