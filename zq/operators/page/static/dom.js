@@ -131,9 +131,9 @@ function alike(one, other) {
     && (one.nodeName !== "BUTTON" || purpose(one) === purpose(other));
 }
 
-/** A button that does something else is another one. One whose number changes has a `data-verb`, so that it stays under the finger: a browser
- * sends no click to a button that is replaced while it is pressed. @param {Element} button */
-const purpose = (button) => button.getAttribute("data-verb") ?? button.getAttribute("aria-label") ?? button.textContent;
+/** A button that says something else is another one. One whose number changes has a `data-verb` and stays under the finger: a browser sends no
+ * click to a button that is replaced while it is pressed. A label names what the verb is done to. @param {Element} button */
+const purpose = (button) => button.getAttribute("aria-label") ?? button.getAttribute("data-verb") ?? button.textContent;
 
 /** What the script has set itself and a new drawing does not know. */
 const OWN = ["open", "data-clipped"];

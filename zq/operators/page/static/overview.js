@@ -104,7 +104,7 @@ class Unfolded {
       if (open) this.open.delete(code);
       else this.ask(code);
       this.changed();
-    }, { class: "ghost small", "data-verb": open ? "fewer" : "more", "aria-expanded": String(open), "aria-label": `${open ? "Fewer" : `${number(more)} more`}: ${code.replace("_", " ")}` });
+    }, { class: "ghost small", "aria-expanded": String(open), "aria-label": `${open ? "Fewer" : `${number(more)} more`}: ${code.replace("_", " ")}` });
   }
 
   /** @param {string} code */
