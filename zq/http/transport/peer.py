@@ -55,6 +55,9 @@ class PeerWatch:
     not read may drop data for which it has no room. The kernel sends the data again at intervals
     that double, and such a peer answers each time. So its silence is never longer than the current
     interval.
+
+    The peer has to owe the same acknowledgement at two looks. After a pause of this process or of
+    the machine its last one is old, though what was written since is on its way.
     """
 
     def __init__(
@@ -63,6 +66,8 @@ class PeerWatch:
         self._channel = channel
         self._socket = _tcp_socket(channel.transport)
         self._silence_ms = silence * 1000
+        self._owing: int | None = None
+        """What was acknowledged at the last look, if more was under way then."""
         self._connection = _Movement(stall_timeout, now)
         self._response = _Movement(stall_timeout, now)
 
@@ -72,7 +77,8 @@ class PeerWatch:
         buffered = self._channel.unsent() - withheld
         account = self._account(buffered)
         patience_ms = max(self._silence_ms, account.resend_ms + _MARGIN_MS)
-        if account.under_way and account.silent_ms >= patience_ms:
+        owing, self._owing = self._owing, account.acknowledged if account.under_way else None
+        if owing is not None and owing == self._owing and account.silent_ms >= patience_ms:
             return Peer.VANISHED
         if self._connection.is_over(account.acknowledged, buffered + account.queued > 0, now):
             return Peer.STALLED
