@@ -42,6 +42,13 @@ async def test_a_rule_that_is_wrong_is_refused_with_its_entry(client: Client, ru
     assert (await client.get("/crons")).doc == {"crons": []}
 
 
+@pytest.mark.settings(filter_timeout=800)
+async def test_a_rule_has_all_the_time_of_a_program(client: Client) -> None:
+    """A fold that takes long is tried a second time, and so is the rule of an entry."""
+    reply = await client.call("PUT", "/crons/g", {"entries": [folding([1], when="def f: f; f")]})
+    assert (reply.status, reply.error) == (400, "batch dry-run: it took longer than 0.8 s")
+
+
 async def test_a_firing_whose_fold_fails_enqueues_nothing_and_moves_on(client: Client) -> None:
     host = await enqueue(client, [1], fold='if $existing != $new then error("no") else $new end')
     before = (await put(client, "g", folding([2])))["entries"][0]

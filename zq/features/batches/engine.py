@@ -94,6 +94,8 @@ class FoldLane:
         try:
             (fault,) = await self._evaluator.check(programs_of(rule), [payload])
         except TooSlow as error:
+            if self._slower is not None:
+                return await self._slower.fault_of(rule, payload)
             return f"batch dry-run: {error}"
         return fault
 
