@@ -1,9 +1,11 @@
 """What is peculiar to the store on PostgreSQL: its lock, its connections, and its texts."""
 
 import asyncio
+import gc
 import os
 import re
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from random import Random
@@ -36,9 +38,9 @@ from zq.model.unique import Scope
 from zq.store import lookups
 from zq.store.api import as_json
 from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase, StoreAway, StoreFailed
-from zq.store.postgres import owning
+from zq.store.postgres import owning, ticking
 from zq.store.postgres import store as store_module
-from zq.store.postgres.connection import SESSION, connect, store_error
+from zq.store.postgres.connection import SESSION, TICK_SESSION, connect, store_error
 from zq.store.postgres.owning import refuse_pooler, refuse_unfit
 from zq.store.postgres.queries import compiled
 from zq.store.postgres.store import PostgresStore, open_store
@@ -138,6 +140,61 @@ async def test_a_start_need_not_wait_for_the_connection_of_a_server_that_has_sto
         assert (await opening(servers=servers)).slot == 0
     finally:
         os.kill(process, signal.SIGCONT)
+
+
+async def test_race_an_attempt_to_connect_again_is_lost_and_postgresql_does_not_see_it(
+    opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The locks that it had taken are still those of this server."""
+    patient = TICK_SESSION | {"lock_timeout": f"{PATIENCE_S}s"}
+    monkeypatch.setattr(ticking, "TICK_SESSION", patient)
+    store = await opening()
+    address = database_at(tmp_path)
+
+    async def checks() -> None:
+        """Look whether the connection is there until an attempt to make another one fails."""
+        while True:
+            await store.check()
+            await pause()
+
+    async def seen(what: str) -> int:
+        async with asyncio.timeout(PATIENCE_S):
+            while not (found := owning.value_of(reader, f"{LOOK} {what}")):
+                await pause()
+        return int(str(found))
+
+    with connect(address, SESSION) as reader, connect(address, SESSION) as other:
+        with other.transaction():
+            other.execute("SELECT FROM servers FOR UPDATE")
+            owning.value_of(reader, f"SELECT pg_terminate_backend({store._pipeline.process}, 5000)")
+            first = asyncio.create_task(checks())
+            # It has taken the locks, and waits for its row.
+            process = await seen("query LIKE 'UPDATE servers%' AND wait_event_type = 'Lock'")
+            os.kill(process, signal.SIGSTOP)
+            lose_connection(process)
+            with pytest.raises(StoreAway):
+                await first
+        second = asyncio.create_task(store.check())
+        try:
+            await asyncio.wait(
+                [second, asyncio.create_task(seen(f"query LIKE '%end({process}, 1000)'"))],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            os.kill(process, signal.SIGCONT)
+        await second
+
+
+LOOK = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND"
+
+
+def lose_connection(process: int) -> None:
+    """Cut the connection of this process to a process of PostgreSQL."""
+    connections = (each for each in gc.get_objects() if isinstance(each, psycopg.Connection))
+    for each in connections:
+        if not each.closed and each.info.backend_pid == process:
+            with socket.socket(fileno=os.dup(each.fileno())) as line:
+                line.shutdown(socket.SHUT_RDWR)
 
 
 async def test_a_connection_for_reads_is_opened_again(opening: Opening, tmp_path: Path) -> None:

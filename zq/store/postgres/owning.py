@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from psycopg import errors
@@ -163,10 +163,12 @@ def is_unfinished(connection: Connection) -> bool:
     return bool(value_of(connection, f"SELECT count(*) FROM meta WHERE name = '{MARK}'"))
 
 
-def take_over(connection: Connection, slot: int, former: int, *, shares: bool = False) -> None:
-    """Take the locks of a slot for the process that a lost connection had in PostgreSQL.
+def take_over(
+    connection: Connection, slot: int, formers: Collection[object], *, shares: bool = False
+) -> None:
+    """Take the locks of a slot for the processes that lost connections had in PostgreSQL.
 
-    It may not have noticed yet, so it is ended: its transaction ends before the lock is free.
+    One may not have noticed yet, so it is ended: its transaction ends before the lock is free.
     Raises `Fenced` if another server has the lock, `StoreAway` if the process does not end.
     """
     for _ in range(TRIES):
@@ -180,8 +182,8 @@ def take_over(connection: Connection, slot: int, former: int, *, shares: bool = 
             f" AND objid = {slot} AND objsubid = 2 AND granted AND database ="
             " (SELECT oid FROM pg_database WHERE datname = current_database())",
         )
-        if holder == former:
-            value_of(connection, f"SELECT pg_terminate_backend({former}, 1000)")
+        if holder in formers:
+            value_of(connection, f"SELECT pg_terminate_backend({holder}, 1000)")
         elif holder is not None:
             raise Fenced("another server has the database since the connection was lost")
     raise StoreAway("PostgreSQL has not ended the lost connection yet")

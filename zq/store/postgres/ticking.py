@@ -106,6 +106,8 @@ class TickPipeline(Pipeline):
         self._no = 0
         self._done = 0
         """The number of the last tick that was committed."""
+        self._formers: set[object] = {self.process}
+        """The processes of this connection, and of attempts to make another that were lost too."""
         self._unsynced = False
         """True if PostgreSQL may not have flushed all commits yet."""
 
@@ -153,7 +155,8 @@ class TickPipeline(Pipeline):
         connection = connect(self._address, SESSION | TICK_SESSION, CONNECT_S)
         try:
             with store_errors():
-                take_over(connection, self._slot, self.process, shares=self._shares)
+                self._formers.add(connection.info.backend_pid)
+                take_over(connection, self._slot, self._formers, shares=self._shares)
                 start = value_of(
                     connection,
                     "UPDATE servers SET postmaster = pg_postmaster_start_time()"
@@ -166,6 +169,7 @@ class TickPipeline(Pipeline):
             connection.close()
             raise Fenced("another server has had the database since the connection was lost")
         self.adopt(connection)
+        self._formers = {self.process}
         if self._done and not self._has({"start": self.start, "no": self._done}):
             connection.close()
             raise StoreFailed(
