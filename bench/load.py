@@ -250,7 +250,12 @@ async def measure(
         if sum(meter.jobs for meter in meters) >= left:
             break
         await session.pause(LOOK_EVERY)
-    elapsed += await session.lasts(0, lambda: all(meter.jobs for meter in meters))
+
+    def is_measurable() -> bool:
+        # The kernel counts processor time in hundredths of a second.
+        return all(meter.jobs for meter in meters) and proc.cpu_seconds(target.pid) > server_cpu
+
+    elapsed += await session.lasts(0, is_measurable)
     return LoadResult(
         [meter.read(elapsed) for meter in meters],
         (proc.cpu_seconds(target.pid) - server_cpu) / elapsed,

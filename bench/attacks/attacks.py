@@ -166,7 +166,7 @@ def suffered(attack: Attack, size: int, site: Site, notes: Path, server: str) ->
         began = time.monotonic()
         outcome = attack.run(site, size)
         once = watch.more
-        while time.monotonic() - began < LEAST:
+        while time.monotonic() - began < LEAST or waits_in(notes)[-1].began < began:
             outcome = attack.run(site, size)
         ended = time.monotonic()
         while (waits := waits_in(notes)) and waits[-1].began < ended:
