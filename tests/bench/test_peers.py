@@ -177,7 +177,7 @@ def test_an_interrupt_ends_servers_and_workers(tmp_path: Path) -> None:
 def is_producer(pid: int) -> bool:
     try:
         return b"bench.peers.produce" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 

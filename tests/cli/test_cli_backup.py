@@ -172,7 +172,7 @@ async def test_a_restored_server_says_from_which_number_a_producer_must_send_aga
 @asynccontextmanager
 async def restored(directory: Path) -> AsyncIterator[Backend]:
     """A server of its own over what was restored."""
-    server = await ServerProcess.spawn(None, "--root-dir", str(directory))
+    server = await ServerProcess.spawn(directory)
     try:
         await server.listening()
         async with zq.App(f"http://127.0.0.1:{server.port}") as app:

@@ -42,7 +42,7 @@ async def test_a_delivery_that_ends_while_a_handler_cleans_up_after_its_time(
         return "done"
 
     job = await slow.options(max_attempts=1).enqueue()
-    async with working(app, lease=30, concurrency=2):
+    async with working(app, lease=30, concurrency=2, cleanup_timeout=PATIENCE_S):
         await asyncio.wait_for(cleaning.wait(), PATIENCE_S)
         if how == "stalled":
             site.clock.advance(30_001)
@@ -78,7 +78,7 @@ async def test_a_job_that_comes_again_while_its_dropped_run_cleans_up_starts_ane
         return "done"
 
     job = await work.enqueue()
-    async with working(app, lease=30, concurrency=2):
+    async with working(app, lease=30, concurrency=2, cleanup_timeout=PATIENCE_S):
         async with asyncio.timeout(PATIENCE_S):
             await begun.wait()
             site.clock.advance(30_001)

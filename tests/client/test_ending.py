@@ -11,6 +11,7 @@ from conformance.streams import PATIENCE_S
 import zq
 from zq.client.app import App
 from zq.client.values import JobQuery
+from zq.client.worker import worker_run
 
 from .conftest import working
 
@@ -136,7 +137,10 @@ async def test_a_worker_with_too_many_deaf_handlers_stops(
     assert await app.backend.count(JobQuery(statuses=("dead",))) == 10
 
 
-async def test_what_a_handler_succeeds_in_while_the_worker_leaves_counts(app: App) -> None:
+async def test_what_a_handler_succeeds_in_while_the_worker_leaves_counts(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_run, "LEAST_S", PATIENCE_S)
     begun = threading.Event()
 
     @app.task

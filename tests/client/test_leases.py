@@ -147,8 +147,10 @@ async def test_a_cancelled_job_that_has_not_begun_never_does(app: App) -> None:
         last = await work.enqueue(3)
         go_on.set()
         assert await last.result(PATIENCE_S) == 3
+        assert await jobs[2].result(PATIENCE_S) == 2
 
-    assert runs == [0, 2, 3]
+    # Jobs that a worker is late with go back, and may come in another order.
+    assert sorted(runs) == [0, 2, 3]
 
 
 async def test_who_drains_a_worker_from_outside_makes_it_end_in_good_order(app: App) -> None:

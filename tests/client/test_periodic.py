@@ -35,7 +35,7 @@ async def test_a_worker_registers_what_the_code_names_and_removes_the_rest(url: 
         @first.periodic("30 2 * * *", tz="Europe/Berlin", queue="reports", key="close")
         async def close_day() -> None: ...
 
-        @first.periodic("*/5 * * * *")
+        @first.periodic("0 0 1 1 *")
         @first.task(queue="sums", priority=3)
         def add_up(more: int = 1) -> None: ...
 
@@ -52,7 +52,7 @@ async def test_a_worker_registers_what_the_code_names_and_removes_the_rest(url: 
 
     async with App(url, cron_group="shop") as second:
 
-        @second.periodic("*/5 * * * *", queue="sums", priority=3)
+        @second.periodic("0 0 1 1 *", queue="sums", priority=3)
         def add_up(more: int = 1) -> None: ...
 
         await registered(second)
@@ -76,7 +76,7 @@ async def test_apps_without_a_group_leave_each_others_schedules_alone(
 ) -> None:
     async with App(url) as one:
 
-        @one.periodic("*/5 * * * *")
+        @one.periodic("0 0 1 1 *")
         def add_up() -> None: ...
 
         await one.periodic_tasks.register()

@@ -183,8 +183,11 @@ async def shop(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
 
 def has_ended(pid: int) -> bool:
     """Whether a process has ended. A zombie has."""
-    stat = Path(f"/proc/{pid}/stat")
-    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # The second, if it goes during the look.
+        return True
+    return stat.rpartition(")")[2].split()[0] == "Z"
 
 
 def written(path: Path) -> int:

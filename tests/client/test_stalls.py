@@ -13,6 +13,7 @@ from conformance.streams import PATIENCE_S
 
 import zq
 from zq.client.app import App
+from zq.client.worker import worker_run
 from zq.client.worker.worker import STALL_LIMIT
 
 from . import suicidal
@@ -87,8 +88,11 @@ async def here(site: Site, tmp_path: Path, request: pytest.FixtureRequest) -> As
         yield app
 
 
-async def test_a_worker_that_is_stopped_at_once_has_not_died(here: App) -> None:
+async def test_a_worker_that_is_stopped_at_once_has_not_died(
+    here: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A job that it gave back came again over its stream, which then ended."""
+    monkeypatch.setattr(worker_run, "LEAST_S", PATIENCE_S)
     begun = asyncio.Event()
 
     @here.task

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 import zq
+from bench.ports import free_port
 from zq.client.embedded.engine import TravelClock
 from zq.client.values import Submission, TakeRequest
 from zq.testing import run_until_idle, server
@@ -48,7 +49,7 @@ async def test_time_passes_when_it_is_told_to() -> None:
 
 
 async def test_a_restart_keeps_jobs_and_address() -> None:
-    async with server() as running, running.app() as app:
+    async with server(port=free_port()) as running, running.app() as app:
         backend, url = app.backend, running.url
         (job,) = await backend.enqueue([Submission("q", "work", 1)])
         stream = await backend.take(TakeRequest(("q",), 1))
@@ -61,7 +62,7 @@ async def test_a_restart_keeps_jobs_and_address() -> None:
 
 
 async def test_a_worker_survives_a_restart_and_dropped_streams(zq_worker: Working) -> None:
-    async with server() as running, running.app() as app:
+    async with server(port=free_port()) as running, running.app() as app:
 
         @app.task
         async def double(n: int) -> int:

@@ -55,6 +55,8 @@ class Site:
         settings: dict[str, Any] = {"root_dir": self.root, "port": 0, "drain": 0, "no_admin": True}
         # Requests that tests write by hand call the server q.
         settings["allow_host"] = ("q",)
+        # A call of jq has 250 ms at first by default, and may wait longer for a processor.
+        settings["filter_timeout"] = 60_000
         settings |= self._settings | changes
         if KIND == "postgres":
             settings["store"] = address_of(self.root)

@@ -8,6 +8,13 @@ from rooms import needs
 from .client import JSON, Client, Wire
 from .raw import RawConnection
 from .site import Site
+from .streams import PATIENCE_S
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk may pause for longer than the server waits for whoever has finished sending."""
+    monkeypatch.setattr("zq.http.transport.connection.HALF_CLOSED_S", PATIENCE_S)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+from conformance.streams import PATIENCE_S
 from django.core.management import call_command
 from django.test import override_settings
 
@@ -55,7 +56,9 @@ def work() -> Work:
         from .framework import task_backends
 
         async with worker_app(task_backends["default"], "w1") as app:
-            return await Worker(app, queues=["default", "mail"], worker_id="w1").run_until_idle()
+            return await Worker(app, queues=["default", "mail"], worker_id="w1").run_until_idle(
+                PATIENCE_S
+            )
 
     return run
 

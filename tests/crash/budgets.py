@@ -291,5 +291,6 @@ async def work_off(root: Path) -> None:
         stream = await client.take(prefetch=500)
         while await client.count(status="scheduled,ready,in_flight"):
             while await stream.has_frame():
-                await client.succeed((await stream.job())["id"])
+                if (job := await stream.frame()) is not None:
+                    await client.succeed(job["id"])
     await server.kill()

@@ -134,7 +134,8 @@ async def suffer(disk: Disk, fault: Fault, notebook: Notebook) -> int:
             async with server.client() as client:
                 await Scribe(client, notebook).act()
             if not any_unknown(notebook):  # otherwise it ends by itself
-                server.signal(signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                    server.signal(signal.SIGTERM)
         code = await server.exited()
         # One that ends by itself may meet the signal when it has nothing left to do but to exit.
         has_failed = any("the disk has failed" in message for message in server.messages)

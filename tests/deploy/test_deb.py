@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -23,6 +22,7 @@ from documents import code, commands
 from process.checkout import checkout
 from process.server import clean_environment
 
+from bench.ports import free_port
 from zq import __version__
 
 from .roots import CLEAN, Root, make, run
@@ -38,8 +38,7 @@ class Installed(Root):
     def __init__(self, place: Path, package: Path) -> None:
         super().__init__(place)
         self.package = package
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
 
     def install(self, package: Path) -> None:
         """Install a package as the documents say, or upgrade to it."""

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ import msgspec
 import pytest
 from documents import ROOT, code
 from process.checkout import checkout
+
+from bench.ports import free_port
 
 from .containers import Container, Images
 
@@ -47,8 +48,7 @@ def container(image: tuple[Images, str, str], tmp_path: Path) -> Container:
 
 @pytest.fixture
 def port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 def serving(started: subprocess.Popen[str]) -> None:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from random import Random
 
+from conformance.client import Doc
+
 from zq.features.forward.peer_hub import LOOK_S
 from zq.features.forward.peer_presence import BOOT_S, FIRST_S, Presence, first_pause_s
 from zq.features.forward.peer_pusher import LONGEST_PAUSE_S, pause_s
@@ -56,9 +58,15 @@ async def test_a_lane_waits_as_long_as_its_hub_asks(tmp_path: Path) -> None:
         await edge.push(1)
         await edge.eventually(1)
         await edge.push(2)
-        await until(lambda: edge.progress.retry_at)
+        shown: Doc = {}
 
-        shown = (await edge.near.get("/forward/up")).doc
+        async def is_shown() -> bool:
+            """The pause lasts a second, and may be over before it is shown."""
+            nonlocal shown
+            shown = (await edge.near.get("/forward/up")).doc
+            return bool(shown.get("retry_at"))
+
+        await until(is_shown)
         job = {"queue": "out", "type": "t", "payload": 3}
         refused = await edge.far.post("/jobs", job)
 

@@ -159,6 +159,12 @@ async def test_rows_of_a_full_queue_come_in_order_while_room_is_made(
         assert came == list(range(count))
 
 
+OTHERS = """
+    SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+    AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
+
+
 async def test_many_rows_come_once_and_in_order_though_the_server_is_killed(
     address: str, tmp_path: Path
 ) -> None:
@@ -179,6 +185,12 @@ async def test_many_rows_come_once_and_in_order_though_the_server_is_killed(
         await server.kill()
     with writing(address, autocommit=True) as connection:
         connection.execute(INSERT, [document(count + 1)])
+
+        async def is_alone() -> bool:
+            return connection.execute(OTHERS).fetchone() == (0,)
+
+        # PostgreSQL ends what it does for the killed server, and keeps its locks until then.
+        await until(is_alone)
     async with running(tmp_path, "--store", address) as server, server.client() as client:
         await arrived(client, count + 1)
         with writing(address) as connection:

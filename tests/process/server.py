@@ -136,12 +136,12 @@ class ServerProcess:
 
     def children(self) -> list[int]:
         """The processes that it has started and that still live."""
-        tasks = Path(f"/proc/{self.pid}/task")
-        return [
-            int(child)
-            for task in tasks.iterdir()
-            for child in (task / "children").read_text().split()
-        ]
+        children: list[int] = []
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
+            # A thread may end meanwhile.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                children += map(int, (task / "children").read_text().split())
+        return children
 
     # How it ends
 

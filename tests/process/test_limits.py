@@ -1,6 +1,7 @@
 """At its limits the server says so, and still accepts acknowledgements."""
 
 import asyncio
+import signal
 import sqlite3
 from pathlib import Path
 
@@ -190,9 +191,12 @@ async def test_without_a_reader_large_jobs_never_reach_the_limit_of_the_log(
 async def test_connections_beyond_the_limit_are_answered_and_closed(tmp_path: Path) -> None:
     flags = ("--max-connections", "20")
     async with running(tmp_path, *flags) as server:
+        # One over the limit is answered if it speaks within a second: all have when they are met.
+        server.signal(signal.SIGSTOP)
         connections = [await RawConnection.open(server.port) for _ in range(80)]
         for connection in connections:
             await connection.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        server.signal(signal.SIGCONT)
         replies = [await connection.reply() for connection in connections]
         assert [reply.status for reply in replies] == [200] * 20 + [503] * 60
         for reply in replies[20:]:
@@ -209,11 +213,14 @@ async def test_connections_beyond_the_limit_are_answered_and_closed(tmp_path: Pa
 
 async def test_a_connection_that_says_nothing_ends(tmp_path: Path) -> None:
     async with running(tmp_path, "--header-timeout", "500ms", "--body-timeout", "500ms") as server:
+        # The time of a head begins when its connection is met: what there is of it has come then.
+        server.signal(signal.SIGSTOP)
         silent = await RawConnection.open(server.port)
         half = await RawConnection.open(server.port)
         await half.send(b"GET /health HTTP/1.1\r\nHost:")
         bodiless = await RawConnection.open(server.port)
         await bodiless.send(request(to_json(new_job()))[:-1])
+        server.signal(signal.SIGCONT)
         assert await silent.rest() == b""
         for connection in (half, bodiless):
             assert (await connection.reply()).status == 408

@@ -143,9 +143,10 @@ async def test_each_line_of_a_stream_arrives_at_once(recipe: Recipe, tmp_path: P
 async def test_heartbeats_keep_a_quiet_stream_beyond_the_time_out(
     recipe: Recipe, tmp_path: Path
 ) -> None:
-    async with behind(recipe, tmp_path, *HEARTBEATS, patience=TIMEOUT) as client:
+    # A server or a proxy may stand still for a second or two.
+    async with behind(recipe, tmp_path, *HEARTBEATS, patience="6s") as client:
         stream = await client.take()
-        for _ in range(15):
+        for _ in range(35):
             assert await stream.frame() is None
         job = await client.enqueue()
         assert (await stream.job())["id"] == job["id"]

@@ -75,7 +75,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources and their tests, without the room and the tests of it."""
     folder = tmp_path_factory.mktemp("without") / "zq"
     # Compiled files come along: they are valid as long as the times of the sources are.
-    large = shutil.ignore_patterns("node_modules", "target", "bin")
+    large = shutil.ignore_patterns("node_modules", "target", "bin", "*.pyc.*")
     for name in ("zq", "tests", "docs", ".ci", "bench"):
         shutil.copytree(ROOT / name, folder / name, ignore=large)
     for name in ("pyproject.toml", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"):

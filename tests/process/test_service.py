@@ -49,7 +49,7 @@ async def told_in_the_end(systemd: socket.socket) -> str:
 async def test_ready_means_that_requests_are_answered(
     systemd: socket.socket, service: dict[str, str], tmp_path: Path
 ) -> None:
-    server = await ServerProcess.spawn(tmp_path / "data", env=service)
+    server = await ServerProcess.spawn(tmp_path / "data", "--drain", "1h", env=service)
     try:
         assert await told(systemd) == "READY=1"
         async with (await server.listening()).client() as client:

@@ -54,7 +54,9 @@ class Tree:
         self.folder = folder
         self.touched: set[str] = set()
         # The compiled files come along: they are valid as long as the times of the sources are.
-        shutil.copytree(ROOT / "zq", folder / "zq", symlinks=True)
+        # What Python compiles at this moment has another name until it is complete.
+        drafts = shutil.ignore_patterns("*.pyc.*")
+        shutil.copytree(ROOT / "zq", folder / "zq", symlinks=True, ignore=drafts)
 
     def add(self, path: str, after: str, text: str) -> None:
         """Put lines behind others, which are in the file once."""

@@ -17,7 +17,7 @@ JOBS = 100
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "SLICE", 10)
+    monkeypatch.setattr(service, "SLICE", 2)
 
 
 async def stored(services: Services, queue: str, count: int) -> None:
@@ -58,8 +58,8 @@ async def test_a_removal_that_was_cut_short_goes_on_when_it_is_called_again(
         await asyncio.sleep(0)  # between two looks, as between two requests, others have their turn
     going.cancel()
     await asyncio.wait([going])
-    if rest := await left(services, "b"):
-        assert (await services.queues.settings("q", EVERYWHERE)).fan_out == ("a", "b")
+    if "b" in ((await services.queues.settings("q", EVERYWHERE)).fan_out or ()):
+        rest = await left(services, "b")
         assert await services[Targets].remove("q", "b", EVERYWHERE) == rest
     assert await left(services, "b") == 0
     with pytest.raises(TargetNotFound):

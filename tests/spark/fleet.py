@@ -98,7 +98,9 @@ def write_segment(folder: Path, records: Sequence[HistoryRecord]) -> Path:
     first, last = records[0], records[-1]
     data = gzip.compress(b"".join(msgspec.json.encode(each) + b"\n" for each in records), mtime=0)
     path = folder / segment_name(first.epoch, first.seq, last.seq)
-    path.write_bytes(data)
+    draft = path.with_suffix(".part")
+    draft.write_bytes(data)
+    draft.rename(path)  # A stream may be looking. A segment appears whole.
     segment = Segment(
         file=path.name,
         first_seq=first.seq,

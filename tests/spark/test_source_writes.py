@@ -14,7 +14,7 @@ from pyspark.sql import Row
 from tls.authority import Authority
 
 from zq.spark.errors import SourceError
-from zq.spark.source import forgetting
+from zq.spark.source import forgetting, writing
 from zq.spark.source.listing import SCHEMA, JobsRead
 from zq.spark.source.options import parse
 from zq.spark.source.writing import Written, _Task
@@ -286,7 +286,23 @@ def test_a_busy_server_is_asked_again_and_a_lost_answer_does_no_harm(lab: Served
     assert sorted(numbers(lab, "busy")) == list(range(30))
 
 
-def test_a_server_that_stays_busy_ends_the_write_after_a_time(lab: Served) -> None:
+class Sleeping:
+    """The time of a writer: it passes while the writer sleeps."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds
+
+
+def test_a_server_that_stays_busy_ends_the_write_after_a_time(
+    lab: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "time", Sleeping())
     with (
         Front(lab.url, ["busy"] * 1_000) as front,
         pytest.raises(SourceError, match=r"has taken no jobs for 1 s \(retryFor\): \(503\)"),

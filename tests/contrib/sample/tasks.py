@@ -7,6 +7,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import connection
 
+import zq
 from contrib.framework import task
 
 done: list[Any] = []
@@ -78,3 +79,8 @@ async def takes_long() -> None:
 @task()
 def waits() -> None:
     may_end.wait(60)
+
+
+@task()
+def waits_until_told() -> None:
+    zq.current_job().cancelled.wait(60)

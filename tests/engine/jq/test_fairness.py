@@ -55,9 +55,10 @@ async def test_a_line_full_of_new_filters_shuts_out_none_that_has_behaved() -> N
     jq_filter = JqFilter(timeout=32)
     assert await jq_filter.matches(".n == 1", ['{"n":1}']) == [True]
     calls = [asyncio.create_task(jq_filter.matches(p, ["null"])) for p in endless(MOST_OF_ONE + 1)]
-    await until_busy(calls)
+    await asyncio.sleep(0)  # One has its turn by now, and all others are in the line.
     with pytest.raises(FiltersBusy):
         await jq_filter.matches("1", ["null"])
+    await until_busy(calls)
 
     assert await jq_filter.matches(".n == 1", ['{"n":1}']) == [True]
 
@@ -154,8 +155,10 @@ async def test_the_slow_programs_of_one_client_do_not_use_up_the_time_of_another
             answer = await lane.run(program.encode(), ["1"], limit, seconds=seconds)
         return answer.body
 
+    await run(".", 600, 600)  # There is a process now, so the next call begins at once.
     running = asked_by("many", run(ENDLESS, 2.0, 600))
-    await until_busy([running])
+    await asyncio.sleep(0)
+    os.kill(only_child(), signal.SIGSTOP)
 
     # It has less time than the call before it takes, and waits nevertheless.
     body = await asked_by("other", run(".", 600, 1.5))

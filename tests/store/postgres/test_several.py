@@ -399,8 +399,9 @@ async def test_one_server_carries_the_lanes_of_both_until_it_dies(
         await pushing
         found = await arrived(120)
         assert len(set(found)) == len(found) == 120
-        assert await carries(left)
         async with asyncio.timeout(PATIENCE_S):
+            while not await carries(left):
+                await pause()
             while await left.count(queue="out"):
                 await pause()
         assert await far.count() == 120

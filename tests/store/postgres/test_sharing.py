@@ -502,10 +502,14 @@ async def test_only_who_waits_for_jobs_hears_of_new_ones(
         await told(0)
         await two.take(1)
         await told(1)
-        await one.run(one.enqueue([new_job()]))
+        watch = two.store._watch
+        assert watch is not None
+        storing = asyncio.create_task(one.run(one.enqueue([new_job()])))
         async with asyncio.timeout(60):
             while not (found := list(heard.notifies(timeout=0))):
+                watch.hunger()  # who waits claims again and again
                 await pause()
+        await storing
         assert {each.channel for each in found} == {f"{CHANNEL}1"}
         # Who waits no more claims no more, and is told of nothing.
         await told(0)

@@ -90,7 +90,7 @@ async def _run(port: int, secure: bool, part: tuple[str, ...], report: Path) -> 
     process = await asyncio.create_subprocess_exec(
         *(str(TOOL), "--host", "127.0.0.1", "--port", str(port), "--path", "/health"),
         *(("--tls", "--insecure") if secure else ()),
-        *("--timeout", str(PATIENCE_S if len(part) > 1 else DISAPPOINTMENT_S)),
+        *("--timeout", str(DISAPPOINTMENT_S if part[0] in WITH_H2 | WITH_ZTTP else PATIENCE_S)),
         *("--junit-report", str(report), *part),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
