@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from .place import Place
+from .place import Place, until
 from .test_acting import api
 from .test_pages import go
 
@@ -37,6 +37,7 @@ def test_a_double_click_stores_one_job(place: Place, page: Page) -> None:
     page.get_by_role("button", name="Enqueue", exact=True).dblclick()
     button = page.get_by_role("button", name="Enqueue", exact=True)
     expect(button).to_be_disabled()
+    until(lambda: page.evaluate("1") and held)
     (only,) = held
     only.continue_()
     expect(page.locator("output")).to_contain_text("Stored as")

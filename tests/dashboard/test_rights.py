@@ -143,6 +143,9 @@ def visit(page: Page, place: Place, to: str) -> None:
     if page.url.endswith(f"#/{to}"):
         go(page, place, "nowhere")
     go(page, place, to)
+    if to == "overview":
+        # Charts come after the first numbers, and have buttons of their own.
+        expect(page.get_by_role("group", name="Range of the charts")).to_be_visible()
     page.evaluate(TOUCH)
 
 

@@ -70,7 +70,7 @@ def slowly(disk: Disk) -> Iterator[None]:
 
 def call(place: Place, method: str, path: str, body: Any = None) -> Any:
     # The answer about a sweep waits for its end, which a test puts off.
-    patience = httpx.Timeout(PATIENCE_S)
+    patience = httpx.Timeout(PATIENCE_S, read=None)
     reply = httpx.request(
         method, f"{place.primary}{path}", json=body, timeout=patience, trust_env=False
     )
