@@ -133,6 +133,12 @@ def test_a_server_that_stops_answering_leaves_its_numbers_without_colour_and_wit
         expect(page.locator("body")).to_have_class(re.compile("stale"))
         expect(page.locator("#dot")).to_have_class("dot off")
         expect(row.locator("td.num").first).to_have_text("3")
+        # Its title counts the seconds, and its button stays for whoever presses it.
+        banner.get_by_role("button", name="Ask now").focus()
+        before = banner.locator("b").inner_text()
+        page.clock.fast_forward(2_000)
+        expect(banner.locator("b")).not_to_have_text(before)
+        expect(banner.get_by_role("button", name="Ask now")).to_be_focused()
         banner.get_by_role("button", name="Ask now").click()
         expect(row.locator("td.num").first).to_have_text("3")
         place.process.send_signal(signal.SIGCONT)

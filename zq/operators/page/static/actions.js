@@ -1,6 +1,6 @@
 // What changes jobs, and the dialog that asks first: what will happen, to how many, and the way back.
 
-import { clock, el, number, plain } from "./dom.js";
+import { clock, el, number, plain, show } from "./dom.js";
 import { Field } from "./fields.js";
 import { lineOf } from "./filter.js";
 import { Refusal, ask, get, query, send, serverNow, textOf } from "./net.js";
@@ -74,7 +74,7 @@ export function confirm(plan, after) {
     go.disabled = Boolean(isOff());
     if (fields.some((each) => each.wrong)) return;
     Object.assign(plan, plan.filled?.(values()));
-    commands.replaceChildren(...linesOf(plan).map(commandLine));
+    show(commands, linesOf(plan).map(commandLine));
   }
 
   /** Whether there is the queue that is meant. @returns {Promise<boolean>} */

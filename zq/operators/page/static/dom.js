@@ -75,41 +75,54 @@ export function show(place, ...children) {
  * @param {Element} next
  */
 function settle(old, next) {
-  const kept = new Map();
-  for (const child of old.children) {
-    const key = child.getAttribute("data-key");
-    if (key) kept.set(key, child);
-  }
-  if (held.row && kept.size) {
-    let fresh = 0;
-    for (const child of [...next.children]) {
-      const own = kept.get(child.getAttribute("data-key"));
-      if (own && alike(own, child)) update(own, child);
-      else fresh += 1;
+  const before = [...old.childNodes];
+  const wanted = [...next.childNodes];
+  const found = partners(before, wanted);
+  if (before.some(keyOf)) {
+    tellFresh(old, held.row ? found.filter((own) => !own).length : 0);
+    if (held.row) {
+      found.forEach((own, at) => own && update(own, wanted[at]));
+      return;
     }
-    tellFresh(old, fresh);
-    return;
   }
-  if (kept.size) tellFresh(old, 0);
+  // What goes leaves first: a node that need not be moved keeps its press and its focus.
+  const stay = new Set(found);
+  for (const each of before) if (!stay.has(each)) each.remove();
   let place = old.firstChild;
-  for (const child of [...next.childNodes]) {
-    const key = child instanceof Element ? child.getAttribute("data-key") : null;
-    const own = key ? kept.get(key) : place;
-    if (own && alike(own, child)) {
-      if (own === place) place = place && place.nextSibling;
-      else old.insertBefore(own, place);
-      update(own, child);
-    } else {
-      old.insertBefore(child, place);
-    }
-    if (key) kept.delete(key);
-  }
-  while (place) {
-    const gone = place;
-    place = place.nextSibling;
-    gone.remove();
-  }
+  found.forEach((own, at) => {
+    if (own && own === place) place = own.nextSibling;
+    else old.insertBefore(own ?? wanted[at], place);
+    if (own) update(own, wanted[at]);
+  });
 }
+
+/** The nodes that can become those that are wanted: one with a key by its key, any other one by its order.
+ * @param {ChildNode[]} before @param {ChildNode[]} wanted @returns {(ChildNode | null)[]} */
+function partners(before, wanted) {
+  const kept = new Map(before.map((each) => [keyOf(each), each]));
+  const free = before.filter((each) => !keyOf(each));
+  let from = 0;
+  return wanted.map((child, at) => {
+    const key = keyOf(child);
+    if (key) {
+      const own = kept.get(key);
+      kept.delete(key);
+      return own && alike(own, child) ? own : null;
+    }
+    for (let to = from; to < free.length; to += 1) {
+      if (alike(free[to], child)) {
+        from = to + 1;
+        return free[to];
+      }
+      // A later one needs this node, so `child` is one more.
+      if (wanted.slice(at + 1).some((later) => alike(free[to], later))) break;
+    }
+    return null;
+  });
+}
+
+/** @param {Node} each */
+const keyOf = (each) => (each instanceof Element ? each.getAttribute("data-key") : null);
 
 /** Rows that have come while the others are held are counted over their table. @param {Element} body @param {number} count */
 function tellFresh(body, count) {
@@ -153,12 +166,14 @@ function update(own, next) {
   }
   for (const name of listeners.get(next) ?? []) own[name] = next[name];
   if (stays(own) || own.hasAttribute("data-own")) return;
+  // The title of an age is the time itself, which is set when somebody points at it.
+  if (own.dateTime !== next.dateTime) own.removeAttribute("title");
   for (const { name, value } of next.attributes) {
     if (own.getAttribute(name) !== value) own.setAttribute(name, value);
   }
   if (own.attributes.length !== next.attributes.length) {
     for (const { name } of [...own.attributes]) {
-      if (!next.hasAttribute(name) && !OWN.includes(name)) own.removeAttribute(name);
+      if (!next.hasAttribute(name) && !OWN.includes(name) && !(name === "title" && next.dateTime)) own.removeAttribute(name);
     }
   }
   if (isSelected(own)) return;

@@ -164,7 +164,8 @@ export class JobList {
     try {
       if (this.newest !== undefined && this.order === "desc" && !this.from && this.isCheap) {
         const { jobs } = await get(`jobs${query({ ...this.filter, order: "asc", limit: MOST_NEW, from: this.newest })}`);
-        if (mine !== this.listing) return;
+        // Nobody waits for the rows of a list that was left.
+        if (mine !== this.listing || !this.place.isConnected) return;
         this.fresh = jobs.length ? `+${jobs.length < MOST_NEW ? jobs.length : `${MOST_NEW} or more`} new` : "";
       }
       if (ids.length) {
@@ -233,10 +234,11 @@ export class JobList {
   draw() {
     const before = this.rows.length;
     show(this.place, el("section", { class: "card", "aria-label": "Jobs that match" }, this.head(),
-      this.error ? banner("This list cannot be shown.", this.error, { failed: true, inner: true, button: button("Try again", () => this.wait(this.load()), { class: "small" }) }) : null,
-      before || !this.error ? el("div", {}, this.table()) : null,
-      this.searched ? banner(`Searched back to ${local(bornAt(this.searched))}.`, `${number(before)} found.`, { inner: true,
-        button: button("Search on", () => this.wait(this.load(this.next, this.rows)), { class: "small" }) }) : null,
+      // Banners have keys. Beside one, what comes without a key, such as the bar, would wait for the row under the pointer to be left.
+      el("div", {}, this.error ? banner("This list cannot be shown.", this.error, { failed: true, inner: true, button: button("Try again", () => this.wait(this.load()), { class: "small" }) }) : null),
+      el("div", {}, before || !this.error ? this.table() : null),
+      el("div", {}, this.searched ? banner(`Searched back to ${local(bornAt(this.searched))}.`, `${number(before)} found.`, { key: "searched", inner: true,
+        button: button("Search on", () => this.wait(this.load(this.next, this.rows)), { class: "small" }) }) : null),
       this.foot(), this.bar()));
     for (const box of this.place.querySelectorAll("input[data-stay]")) {
       const id = box.getAttribute("value") ?? "";

@@ -187,8 +187,8 @@ function head() {
       { button: button("Load again", () => location.reload(), { class: "small" }) }),
     stale && banner(old === undefined ? "The server does not answer." : `No answer for ${span(live.silence())}.`,
       live.last && zone.known ? `These are the numbers of ${clock(live.now?.[1] ?? 0)}. The page asks again every 5 s.` : "The page asks again every 5 s.",
-      { failed: true, button: button("Ask now", () => live.reopen(), { class: "small" }) }),
-    !stale && !refused && skew > SKEW_MS && banner(`Clocks differ by ${span(skew)}.`, "Ages go by the server’s clock."),
+      { key: "silent", failed: true, button: button("Ask now", () => live.reopen(), { class: "small" }) }),
+    !stale && !refused && skew > SKEW_MS && banner(`Clocks differ by ${span(skew)}.`, "Ages go by the server’s clock.", { key: "clocks" }),
     readOnly && banner("Read-only.", "The server was started so that this page changes nothing."),
   ].filter(Boolean).slice(0, 2);
   // One that comes or goes would push the row away from the pointer. Old numbers are grey meanwhile.

@@ -170,7 +170,7 @@ function openMenu(source, items) {
 /** What is ticked, at the foot of its list: `selection("3 selected", [verbs], clear, button("Select all 1,727 that match", all))`.
  * @param {Child} text @param {Child[]} verbs Buttons with their numbers; the first is the solid one. @param {() => void} clear @param {Child} [all] */
 export const selection = (text, verbs, clear, all) => el("div", { class: "selection", role: "region", "aria-label": "Selection" },
-  el("b", { role: "status" }, text), all, el("span", { class: "push acts" }, verbs, iconButton("close", "Clear the selection", clear, { class: "ghost" })));
+  el("b", { role: "status" }, text), all, el("span", { class: "push acts" }, verbs, iconButton("close", "Clear the selection", clear, { class: "ghost", "data-verb": "clear" })));
 
 /** What is open beside its list. Esc closes it; the address should name it. Put list and panel into a `div.split`.
  * @param {string} label @param {Child[]} head @param {Child[]} sections `section` elements. @param {() => void} close @param {Child[]} [more] Buttons before ×. */
@@ -194,8 +194,9 @@ export const skeleton = (rows = 3, columns = 4) => el("div", { class: "wide skel
   el("tr", {}, Array.from({ length: columns }, () => el("td", {}, el("span", { class: "skeleton" }))))))));
 
 /** What is true of the whole page or of a part: `banner("Read-only.", "This key changes nothing.", { button: button(…) })`.
- * @param {string} title @param {Child | Child[]} text @param {{failed?: boolean, inner?: boolean, button?: Child}} [more] */
-export const banner = (title, text, { failed, inner, button: step } = {}) => el("div", { class: `banner${failed ? " failed" : ""}${inner ? " inner" : ""}`, "data-key": title },
+ * One whose title changes has a `key` that does not.
+ * @param {string} title @param {Child | Child[]} text @param {{failed?: boolean, inner?: boolean, button?: Child, key?: string}} [more] */
+export const banner = (title, text, { failed, inner, button: step, key = title } = {}) => el("div", { class: `banner${failed ? " failed" : ""}${inner ? " inner" : ""}`, "data-key": key },
   el("b", {}, title), " ", el("span", {}, text), step ? el("span", { class: "push" }, step) : null);
 
 // What floats

@@ -45,7 +45,8 @@ export function queue(main, values, go) {
     const row = { ...doc.queue, ...doc.settings.paused && { paused: true } };
     show(head, headOf(of, row, doc, place));
     show(now, el("section", { class: "tiles", "aria-label": "Now" }, tiles(of, row, doc, at)));
-    show(why, whyOf(of, doc.why, row, at));
+    // On a queue that keeps up, jobs wait for moments: what was there once does not move the page up and down.
+    show(why, why.childElementCount || doc.why?.ahead || row.paused ? whyOf(of, doc.why, row, at) : null);
     history.learn();
     show(nav, tabs("Parts of the queue", NAMES.map(([to, word]) => [to, word, countOf(to, row, doc)]), tab, place));
     part.draw?.(doc, at);
@@ -73,7 +74,9 @@ function countOf(to, row, doc) {
 const headOf = (of, row, doc, place) => [
   el("div", { class: "crumb" }, el("a", { href: "#/queues" }, "Queues"), el("span", { class: "muted", "aria-hidden": "true" }, "/"),
     el("h1", { class: "cut", title: plain(of) }, plain(of)), iconButton("copy", "Copy the name", () => copied(of, "The name is copied."))),
-  row.counts || row.paused ? el("span", { title: row.state_text ? plain(row.state_text) : null }, pill(...stateOf(row))) : null, row.pause && el("span", { class: "muted" }, told(row.pause.replace(/^paused ?/, ""))),
+  // Both are always there: if one came or went, all buttons behind it would be made anew.
+  el("span", { title: row.state_text ? plain(row.state_text) : null }, row.counts || row.paused ? pill(...stateOf(row)) : null),
+  el("span", { class: "muted" }, row.pause ? told(row.pause.replace(/^paused ?/, "")) : null),
   el("span", { class: "push acts" }, pauseButton(of, Boolean(row.paused)), may("enqueue") && el("a", { class: "btn", href: `#/${place("enqueue")}` }, "Enqueue…"),
     menu(`More for ${of}`, [
       may("manage") && ["Cancel what waits…", () => sweep("cancel", { queue: of, status: "ready,scheduled" }, () => undefined)],
@@ -136,7 +139,6 @@ const REMEDIES = {
 /** Why its jobs wait: what the server says of the queue, the strongest reason first.
  * @param {string} of @param {any} why @param {any} row @param {number} at */
 function whyOf(of, why, row, at) {
-  if (!why?.ahead && !row.paused) return null;
   const [look] = stateOf(row);
   return el("section", { class: "card", "aria-label": "Why its jobs wait" }, el("ul", { class: "findings" },
     (why?.lines ?? []).map((/** @type {any} */ { text, remedy }, /** @type {number} */ n) => el("li", { class: n || look === "ok" ? "quiet" : look, "data-code": remedy },

@@ -35,6 +35,16 @@ function state(worker, now) {
 const slots = (worker) => el("span", { title: `holds ${number(worker.held)} of the ${number(worker.prefetch)} that it may be sent` }, number(busyOf(worker)),
   el("span", { class: "muted" }, ` / ${number(worker.concurrency)}`));
 
+/** Each stream with the how-manieth of its worker it is: that does not change when another row comes before it. @param {any[]} workers */
+function numbered(workers) {
+  const seen = /** @type {Map<string, number>} */ (new Map());
+  return workers.map((worker) => {
+    const nth = seen.get(worker.id) ?? 0;
+    seen.set(worker.id, nth + 1);
+    return { ...worker, nth };
+  });
+}
+
 /** Streams as a table. The keys tell two streams of one worker apart.
  * @param {any[]} workers @param {number} now @param {string} [queue] Where all are of one queue. */
 export function workerTable(workers, now, queue) {
@@ -44,12 +54,12 @@ export function workerTable(workers, now, queue) {
       { head: "busy", is: "num w6", title: "jobs that it runs, of those that it can run at once" }, { spoken: "share", is: "w6 c4" },
       { head: "done/s", is: "num w5" }, { head: "failed", is: "num w5 c3" }, { head: "address", is: "w9 c4" },
       { head: "since", is: "num w5 c4" }, ...acts ? [{ spoken: "actions", is: "do wdo" }] : []],
-    rows: worstFirst(workers).map((worker, at) => ({ key: `${worker.id} ${worker.since} ${at}`, cells: [
+    rows: worstFirst(numbered(workers)).map((worker) => ({ key: `${worker.id} ${worker.since} ${worker.nth}`, cells: [
       name(worker.id, workerPlace(worker.id)), state(worker, now),
       name(worker.queues.join(", ") || "all"), slots(worker),
       meter(busyOf(worker), worker.concurrency, `${busyOf(worker)} of ${worker.concurrency} slots`), rate(worker.rate),
       worker.failed === undefined ? "–" : number(worker.failed), el("span", { class: "muted" }, worker.address), ago(worker.since, now),
-      ...acts ? [[dropButton(worker.id), " ", ...menu(`More for ${worker.id} (${at})`, [["Its jobs", workerPlace(worker.id)], ["Drop…", () => drop(worker.id)]])]] : []] })),
+      ...acts ? [[dropButton(worker.id), " ", ...menu(`More for ${worker.id}${worker.nth ? ` (${worker.nth + 1})` : ""}`, [["Its jobs", workerPlace(worker.id)], ["Drop…", () => drop(worker.id)]])]] : []] })),
     nothing: empty("No stream is open", queue ? "No worker takes jobs of this queue now." : "A worker opens one with ",
       queue ? null : el("code", {}, "GET /jobs/take")) });
 }

@@ -1,0 +1,147 @@
+"""What somebody presses, has in focus or reads stays as it is while the page is drawn anew."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+from .place import Place, serving
+from .test_lists import ids_on, push
+from .test_pages import complete, go
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with serving(tmp_path_factory.mktemp("pressed") / "data") as place:
+        yield place
+
+
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file."""
+    return same_page
+
+
+def cancel(place: Place, id: str) -> None:
+    assert httpx.post(f"{place.primary}/jobs/{id}/cancel", json={}, trust_env=False).is_success
+
+
+def hold(page: Page, button: Locator) -> None:
+    """Press a button, and do not release it."""
+    button.hover()
+    page.mouse.down()
+
+
+def test_a_verb_stays_while_one_before_it_comes_or_goes(place: Place, page: Page) -> None:
+    push(place, 1, "verbs")
+    go(page, place, "jobs?f=queue%3Averbs")
+    (id,) = ids_on(page)
+    row = page.locator("main tbody tr")
+    hold(page, row.get_by_role("button", name="More for"))
+    cancel(place, id)
+    expect(row.get_by_role("button", name="Cancel")).to_have_count(0)
+    page.mouse.up()
+    expect(page.locator(".menu")).to_be_visible()
+    push(place, 1, "verbs")
+    go(page, place, "jobs?f=queue%3Averbs%20status%3Aready")
+    row.get_by_role("link").first.click()
+    panel = page.get_by_role("complementary")
+    # It moves to the left, so that a pointer would not be over it any more.
+    delete = panel.get_by_role("button", name="Delete…")
+    delete.focus()
+    cancel(place, *ids_on(page))
+    expect(panel.get_by_role("button", name="Move…")).to_have_count(0)
+    expect(delete).to_be_focused()
+
+
+def test_what_stands_behind_a_figure_or_a_state_stays_when_that_changes(
+    place: Place, page: Page
+) -> None:
+    go(page, place, "queue?name=begins")
+    running = page.locator(".tile[data-key=Running]")
+    running.focus()
+    push(place, 1, "begins")
+    expect(page.locator("a.tile[data-key=Oldest]")).to_be_visible()
+    expect(running).to_be_focused()
+    go(page, place, "queue?name=begins-too")
+    hold(page, page.get_by_role("button", name="More for begins-too"))
+    push(place, 1, "begins-too")
+    expect(page.locator("main .bar .pill").first).to_be_visible()
+    page.mouse.up()
+    expect(page.locator(".menu")).to_be_visible()
+
+
+def test_why_jobs_wait_stays_in_its_place_when_none_waits(place: Place, page: Page) -> None:
+    push(place, 1, "keeps-up")
+    go(page, place, "queue?name=keeps-up")
+    why = page.get_by_role("region", name="Why its jobs wait")
+    expect(why).to_be_visible()
+    cancel(place, *ids_on(page))
+    expect(why).to_contain_text("No job waits.")
+
+
+def test_a_line_is_copied_by_the_press_that_leaves_a_field(place: Place, page: Page) -> None:
+    push(place, 2, "copied")
+    go(page, place, "jobs?f=queue%3Acopied")
+    page.get_by_role("button", name="Cancel all 2…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("summary").click()
+    dialog.get_by_label("Reason").click()
+    page.keyboard.type("a test")
+    dialog.get_by_role("button", name="Copy the line of zq").click()
+    expect(page.locator(".toast")).to_be_visible()
+    expect(dialog.get_by_role("group", name="zq")).to_contain_text("--reason 'a test'")
+
+
+def test_what_is_ticked_in_a_search_is_shown_at_once_and_cleared_by_escape(
+    place: Place, page: Page
+) -> None:
+    push(place, 1, "needle")
+    for _ in range(3):
+        jobs = [{"queue": "hay", "type": "t", "payload": {"user": 7}}] * 1_000
+        httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
+    push(place, 1, "needle")
+
+    def hurry(route: Route) -> None:
+        route.continue_(url=route.request.url.replace("search_ms=1000", "search_ms=0"))
+
+    page.route(re.compile("search_ms="), hurry)
+    to = f"/jobs?f={quote('queue:needle,hay payload:. == 0')}"
+    page.goto(f"{place.ui}#{to}")
+    complete(page, to)
+    expect(page.locator(".banner", has_text="Searched back to")).to_be_visible()
+    row = page.locator("main tbody tr[data-key]").first
+    row.get_by_role("checkbox").click()
+    bar = page.get_by_role("region", name="Selection")
+    expect(bar).to_contain_text("1 selected")
+    page.keyboard.press("Escape")
+    expect(bar).to_have_count(0)
+    expect(row.get_by_role("checkbox")).not_to_be_checked()
+
+
+def test_an_open_job_changes_while_the_pointer_rests_on_a_row(place: Place, page: Page) -> None:
+    push(place, 2, "rested")
+    go(page, place, "jobs?f=queue%3Arested")
+    rows = page.locator("main tbody tr")
+    rows.first.get_by_role("link").first.click()
+    panel = page.get_by_role("complementary")
+    expect(panel.locator("header .pill")).to_have_text("ready")
+    rows.last.hover()
+    cancel(place, ids_on(page)[0])
+    expect(panel.locator("header .pill")).to_have_text("cancelled")
+    expect(panel.get_by_role("button", name="Cancel", exact=True)).to_have_count(0)
+
+
+def test_an_age_keeps_its_time_in_its_title(place: Place, page: Page) -> None:
+    push(place, 1, "aged")
+    go(page, place, "jobs?f=queue%3Aaged")
+    age = page.locator("main tbody tr time")
+    age.hover()
+    title = age.get_attribute("title")
+    before = age.inner_text()
+    expect(age).not_to_have_text(before)
+    assert title is not None
+    expect(age).to_have_attribute("title", title, timeout=500)
