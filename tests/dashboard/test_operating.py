@@ -228,10 +228,10 @@ def test_a_finding_of_many_queues_unfolds_in_its_place(place: Place, page: Page)
     until(lambda: httpx.get(looked, trust_env=False).text.count("folded-") == 6)
     go(page, place)
     line = page.locator(".findings li[data-code=paused]")
-    line.get_by_role("button", name=re.compile("^[0-9]+ more: paused")).click()
+    line.get_by_role("button", name=re.compile("^[0-9]+ more of paused")).click()
     for n in range(6):
         expect(line.get_by_role("link", name=f"folded-{n}")).to_have_count(1)
-    line.get_by_role("button", name="Fewer: paused").click()
+    line.get_by_role("button", name="fewer of paused").click()
     expect(line.locator(".unfolded")).to_have_count(0)
 
 

@@ -1,6 +1,6 @@
 // Parts of a page that the live stream does not carry: asked for again and again, and each says of when it is.
 
-import { clock, el, show } from "./dom.js";
+import { clock, el, held, show } from "./dom.js";
 import { serverNow } from "./net.js";
 import { banner, button, skeleton } from "./parts.js";
 
@@ -35,7 +35,9 @@ export class Asked {
     try {
       const found = await this.make();
       if (mine === this.turn) {
-        show(this.place, found);
+        // What redraws itself stays where it is: out of its place for a moment, it would lose its focus and where it was scrolled to.
+        if (found?.parentNode === this.place) this.place.querySelector(":scope > [data-key=failed]")?.remove();
+        else show(this.place, found);
         this.age.textContent = `asked at ${clock(serverNow())}`;
       }
     } catch (error) {
@@ -56,6 +58,8 @@ export class Asked {
       return;
     }
     for (const each of this.place.querySelectorAll(".skeletons")) each.remove();
+    // It waits for the next failure, if it would push a row away from the pointer.
+    if (held.row && this.place.childElementCount) return;
     const said = banner("This part cannot be asked for.", text, { failed: true, inner: true,
       button: button("Try again", () => this.again(), { class: "small" }) });
     said.setAttribute("data-key", "failed");

@@ -128,7 +128,8 @@ function requeueButton(cause, after, look) {
   made.className = `btn ${look}`;
   made.disabled = !cause.dead;
   made.title = cause.dead ? "" : "None of its jobs is dead";
-  made.setAttribute("aria-label", look.includes("solid") ? `Requeue the ${number(cause.dead)} dead jobs of the cause that is open` : `Requeue the dead jobs of ${cause.id}`);
+  // A name has no number: with another name it would be another button.
+  made.setAttribute("aria-label", `Requeue the dead jobs of ${look.includes("solid") ? "the cause that is open, " : ""}${cause.id}`);
   return made;
 }
 
@@ -151,7 +152,7 @@ class Chosen {
   constructor(after) {
     this.after = after;
     this.place = el("section", { class: "card", "aria-label": "The cause that is chosen" });
-    this.text = el("pre", { class: "code", role: "group", tabindex: "0", "aria-label": "Sample of the cause", hidden: true, "data-own": "" });
+    this.text = el("pre", { class: "code", role: "group", tabindex: "0", "aria-label": "Sample of the cause", hidden: true, "data-stay": "sample" });
     this.sample = "";
   }
 
@@ -162,10 +163,12 @@ class Chosen {
       return;
     }
     this.learn(cause.sample);
-    show(this.place, el("header", {}, el("h2", { class: "cut", title: plain(called(cause)) }, plain(called(cause))), cause.is_new && el("span", { class: "bad" }, "new"),
+    show(this.place, el("header", {}, el("h2", { class: "cut", title: plain(called(cause)) }, plain(called(cause))), el("span", { class: "bad", hidden: !cause.is_new }, "new"),
       el("span", { class: "push acts" }, requeueButton(cause, this.after, "solid small"), el("a", { class: "btn small", href: `#/jobs${query({ f: lineOf({ error: cause.id }) })}` }, "Its jobs"),
         cause.sample && el("a", { class: "btn small", href: `#/job${query({ id: cause.sample })}` }, "A sample"))),
-    el("div", { class: "body stackv" }, el("p", {}, began(cause)), this.text,
+    el("div", { class: "body stackv" }, el("p", {}, began(cause)),
+      // What is shown already stays, with its selection and where it is scrolled to.
+      this.text.isConnected ? el("pre", { "data-stay": "sample" }) : this.text,
       el("dl", { class: "facts" }, [["queues", cause.queues?.length === 1 ? queueName(cause.queues[0]) : name((cause.queues ?? []).join(", ") || "–")],
         ["types", name((cause.types ?? []).join(", ") || "–")], ["dead", number(cause.dead)], ["last", cause.latest ? `${brief(now - cause.latest)} ago` : "–"]]
         .flatMap(([key, value]) => [el("dt", {}, key), el("dd", {}, value)]))));

@@ -1,6 +1,6 @@
 // The Overview: figures, what is wrong beside why jobs failed, charts, and the queues that need somebody first.
 
-import { ago, brief, el, link, long, number, plain, rate, show, told } from "./dom.js";
+import { ago, brief, el, fill, link, long, number, plain, rate, show, told } from "./dom.js";
 import { ask, query } from "./net.js";
 import { briefly, button, card, copied, empty, menu, name, pill, queueName, queuePlace, spark, table, tile } from "./parts.js";
 import { lateButton, may, rights } from "./rights.js";
@@ -87,6 +87,8 @@ function findingLine({ code, severity, since, text, queues = [], more = 0 }, now
 class Unfolded {
   constructor() {
     this.open = /** @type {Map<string, any>} */ (new Map());
+    /** What somebody wants to see, though the answer may not be there yet. */
+    this.wanted = /** @type {Set<string>} */ (new Set());
     this.asked = 0;
     this.changed = () => {};
   }
@@ -100,17 +102,25 @@ class Unfolded {
   /** @param {string} code @param {number} more */
   button(code, more) {
     const open = this.open.has(code);
-    return button(open ? "fewer" : `${number(more)} more`, () => {
-      if (open) this.open.delete(code);
-      else this.ask(code);
+    const made = button(open ? "fewer" : `${number(more)} more`, () => {
+      if (open) {
+        this.open.delete(code);
+        this.wanted.delete(code);
+      } else {
+        this.wanted.add(code);
+        this.ask(code);
+      }
       this.changed();
-    }, { class: "ghost small", "aria-expanded": String(open), "aria-label": `${open ? "Fewer" : `${number(more)} more`}: ${code.replace("_", " ")}` });
+    }, { class: "ghost small", "aria-expanded": String(open), "data-verb": `${open ? "fewer" : "more"} ${code}` });
+    return fill(made, el("span", { class: "spoken" }, ` of ${code.replace("_", " ")}`));
   }
 
   /** @param {string} code */
   async ask(code) {
     this.asked = performance.now();
     const { full } = await (await ask(`look${query({ topic: "findings", q: code, from: SHOWN, limit: MOST_UNFOLDED })}`)).json();
+    // An answer that was under way unfolds nothing again.
+    if (!this.wanted.has(code)) return;
     this.open.set(code, full);
     this.changed();
   }
@@ -148,7 +158,7 @@ const causesCard = (causes, all) => card("Why jobs failed, last 60 minutes", nul
   columns: [{ spoken: "cause" }, { spoken: "by 5 minutes", is: "w7 c1" }, { spoken: "count", is: "num w4" }, { spoken: "actions", is: "do wact" }],
   rows: causes.slice(0, MOST_CAUSES).map((cause) => ({ key: cause.id, cells: [name(cause.message || cause.id, `failures${query({ cause: cause.id })}`),
     spark(cause.bars, `${number(cause.count)} in the last hour`, { bars: true, hot: cause.is_new || cause.times >= 2 }), number(cause.count),
-    cause.dead ? requeue({ status: "dead", error: cause.id }, `Requeue the ${number(cause.dead)} dead jobs of ${plain(cause.message || cause.id)}`) : null] })),
+    cause.dead ? requeue({ status: "dead", error: cause.id }, `Requeue the dead jobs of ${plain(cause.message || cause.id)}`) : null] })),
   nothing: el("p", { class: "empty" }, "No attempt has failed.") }), all > 0 && link("failures", all === 1 ? "All 1 cause" : `All ${number(all)} causes`));
 
 /** What is told of a queue in a row, as columns for `table`. */

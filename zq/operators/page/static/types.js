@@ -40,7 +40,8 @@ export class TypesTable {
     this.chosen = chosen;
     this.course = null;
     if (chosen) this.course = new TypeCourse(chosen, await import("./chart.js"), () => this.choose(null));
-    show(this.chart, this.course?.place);
+    // Somebody has pressed for it: it does not wait until the pointer leaves the row.
+    this.chart.replaceChildren(...this.course ? [this.course.place] : []);
     this.asked.again();
   }
 

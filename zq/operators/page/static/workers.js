@@ -35,7 +35,7 @@ function state(worker, now) {
 const slots = (worker) => el("span", { title: `holds ${number(worker.held)} of the ${number(worker.prefetch)} that it may be sent` }, number(busyOf(worker)),
   el("span", { class: "muted" }, ` / ${number(worker.concurrency)}`));
 
-/** Each stream with the how-manieth of its worker it is: that does not change when another row comes before it. @param {any[]} workers */
+/** Each stream with its place among those of its worker, which stays when another row comes before it. @param {any[]} workers */
 function numbered(workers) {
   const seen = /** @type {Map<string, number>} */ (new Map());
   return workers.map((worker) => {
