@@ -1,7 +1,6 @@
 """What is peculiar to the store on PostgreSQL: its lock, its connections, and its texts."""
 
 import asyncio
-import gc
 import os
 import re
 import signal
@@ -40,7 +39,7 @@ from zq.store.api import as_json
 from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase, StoreAway, StoreFailed
 from zq.store.postgres import owning, ticking
 from zq.store.postgres import store as store_module
-from zq.store.postgres.connection import SESSION, TICK_SESSION, connect, store_error
+from zq.store.postgres.connection import SESSION, TICK_SESSION, Connection, connect, store_error
 from zq.store.postgres.owning import refuse_pooler, refuse_unfit
 from zq.store.postgres.queries import compiled
 from zq.store.postgres.store import PostgresStore, open_store
@@ -148,6 +147,13 @@ async def test_race_an_attempt_to_connect_again_is_lost_and_postgresql_does_not_
     """The locks that it had taken are still those of this server."""
     patient = TICK_SESSION | {"lock_timeout": f"{PATIENCE_S}s"}
     monkeypatch.setattr(ticking, "TICK_SESSION", patient)
+    made: list[Connection] = []
+
+    def connecting(*args: Any) -> Connection:
+        made.append(connect(*args))
+        return made[-1]
+
+    monkeypatch.setattr(ticking, "connect", connecting)
     store = await opening()
     address = database_at(tmp_path)
 
@@ -171,7 +177,7 @@ async def test_race_an_attempt_to_connect_again_is_lost_and_postgresql_does_not_
             # It has taken the locks, and waits for its row.
             process = await seen("query LIKE 'UPDATE servers%' AND wait_event_type = 'Lock'")
             os.kill(process, signal.SIGSTOP)
-            lose_connection(process)
+            lose(made[-1])
             with pytest.raises(StoreAway):
                 await first
         second = asyncio.create_task(store.check())
@@ -188,13 +194,10 @@ async def test_race_an_attempt_to_connect_again_is_lost_and_postgresql_does_not_
 LOOK = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND"
 
 
-def lose_connection(process: int) -> None:
-    """Cut the connection of this process to a process of PostgreSQL."""
-    connections = (each for each in gc.get_objects() if isinstance(each, psycopg.Connection))
-    for each in connections:
-        if not each.closed and each.info.backend_pid == process:
-            with socket.socket(fileno=os.dup(each.fileno())) as line:
-                line.shutdown(socket.SHUT_RDWR)
+def lose(connection: Connection) -> None:
+    """Cut a connection of this process, which waits for an answer."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.shutdown(socket.SHUT_RDWR)
 
 
 async def test_a_connection_for_reads_is_opened_again(opening: Opening, tmp_path: Path) -> None:
