@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from .place import Place, serving, until
 from .test_acting import dying
 from .test_lists import ids_on, push
+from .test_operating import pause
 from .test_pages import complete, go
 
 
@@ -185,12 +186,7 @@ def test_an_age_keeps_its_time_in_its_title(place: Place, page: Page) -> None:
 
 
 def test_what_was_folded_again_stays_so_when_an_answer_comes_late(place: Place, page: Page) -> None:
-    for n in range(5):
-        push(place, 1, f"folded-{n}")
-        settings = {"paused": True}
-        httpx.patch(f"{place.primary}/queues/folded-{n}/settings", json=settings, trust_env=False)
-    looked = f"{place.ui}look?topic=findings&q=paused&limit=50"
-    until(lambda: httpx.get(looked, trust_env=False).text.count("folded-") == 5)
+    pause(place, [f"folded-{n}" for n in range(5)])
     go(page, place)
     line = page.locator(".findings li[data-code=paused]")
     held: list[Route] = []

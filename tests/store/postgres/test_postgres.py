@@ -141,6 +141,9 @@ async def test_a_start_need_not_wait_for_the_connection_of_a_server_that_has_sto
         os.kill(process, signal.SIGCONT)
 
 
+LOOK = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND"
+
+
 async def test_race_an_attempt_to_connect_again_is_lost_and_postgresql_does_not_see_it(
     opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,9 +192,6 @@ async def test_race_an_attempt_to_connect_again_is_lost_and_postgresql_does_not_
         finally:
             os.kill(process, signal.SIGCONT)
         await second
-
-
-LOOK = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND"
 
 
 def lose(connection: Connection) -> None:
