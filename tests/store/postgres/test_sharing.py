@@ -13,6 +13,8 @@ from conformance.streams import pause
 
 from store.on_postgres import database_at
 from store.rig import FOREVER, NOW, POLICY, Orders, new_job
+from zq.features.budgets.model import BudgetPolicy, Draw
+from zq.features.budgets.model_jobs import PutBudget, drawing
 from zq.features.forward.commands import PutLane
 from zq.features.forward.model import LaneFull, LaneRule, WhenFull
 from zq.features.producers.model import EnqueueInOrder, ProducerMark
@@ -556,6 +558,27 @@ async def test_the_jobs_of_who_died_are_returned_and_no_others(
     assert late.slot == 1
     assert late.at_start.returned == 0
     await late.abandon()
+
+
+async def test_who_returns_the_jobs_of_another_gives_back_what_they_drew(
+    sharers: list[Sharer], tmp_path: Path
+) -> None:
+    """Its ticks have turns of their own by then, so none is undone that would read them again."""
+    one, two, three = sharers
+    for each in (one, three):
+        assert each.store._watch is not None
+        await each.store._watch.stop()
+    drawn = new_job(options=drawing((Draw("b", 1),)))
+    await one.run(PutBudget("b", BudgetPolicy(2)), one.enqueue([drawn] * 2))
+    held = await two.take(2)
+    assert len(held) == 2
+    while one.store._memory is not None and one.store._memory._alone < 2:
+        assert await one.take(2) == []
+    with connect(database_at(tmp_path), SESSION) as connection:
+        start = value_of(connection, "SELECT start FROM servers WHERE slot = 1")
+    await two.die(tmp_path)
+    await one.store._recover_other(1, start)
+    assert await one.take(2) == held
 
 
 async def test_a_server_is_dead_once_several_looks_have_found_it_silent(

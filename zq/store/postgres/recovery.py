@@ -83,7 +83,10 @@ def recover_other(
         ]
         left = _end_servers(tx, [slot], steady, claims=False) if is_dead else []
         tx.commit()
-        return sorted({queue for _, queue in left}) if is_dead else None
+        if not is_dead:
+            return None
+        memory.recovered()
+        return sorted({queue for _, queue in left})
     except BaseException:
         tx.roll_back()
         raise

@@ -53,7 +53,8 @@ class Memory:
         self.asks = True
         """True if the next transaction asks for the version before it decides anything."""
         self.foreign = 0
-        """How often others have changed what is remembered, as far as that was noticed."""
+        """How often what is remembered was changed by others than this server's ticks, as far as
+        that was noticed."""
         self._alone = 0
         """So many of the next ticks take their turns alone."""
         self._in_vain = 0
@@ -69,6 +70,13 @@ class Memory:
         if version != self.version:
             self.version = version
             self.foreign += 1
+
+    def recovered(self) -> None:
+        """Note that this server has returned the jobs of another one, outside its own ticks.
+
+        That changes what they remember: budgets, fair keys and groups.
+        """
+        self.foreign += 1
 
     def committed(self, *, changes: bool, beside: bool) -> None:
         """Note that a transaction was committed which was of this version."""
