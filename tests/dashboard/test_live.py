@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from conformance.site import Site
 
+from zq.features.failures.service import Failures
 from zq.features.trends.model import MINUTE_MS
 from zq.model.errors import ReadersBusy
 from zq.model.reach import EVERYWHERE
@@ -274,3 +275,30 @@ async def test_a_page_is_told_how_old_its_numbers_are_while_looks_fail(
         assert (await frame(answer))["patch"]["pulse"]["totals"] == {"ready": 1}
         site.clock.advance(2_100)
         assert await comment(answer) == b": 0 ms old\n"
+
+
+async def test_a_view_that_could_not_be_made_once_is_there_again(
+    site: Site, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although somebody else has had it open all the time."""
+
+    async def refused(reach: object) -> None:
+        raise ReadersBusy("all readers are busy")
+
+    async def look_until(status: int) -> None:
+        async with asyncio.timeout(60):
+            while True:
+                view = {"topic": "overview"}
+                async with http.get(f"{site.admin_url}/ui/look", params=view) as answer:
+                    if answer.status == status:
+                        return
+
+    async with live(site, http, topic="overview") as answer:
+        await frame(answer)
+        with monkeypatch.context() as patch:
+            patch.setattr(site.server.services[Failures], "causes", refused)
+            await push(site, http, "mail")
+            site.clock.advance(1_000)
+            await look_until(503)
+        site.clock.advance(5_000)
+        await look_until(200)

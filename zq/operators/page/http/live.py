@@ -69,7 +69,7 @@ class SharedView:
         self.readers: set[ViewReader] = set()
         self.frame: ViewFrame | None = None
         self.refusal: ZqError | None = None
-        """Why the view cannot be made."""
+        """Why the view could not be made the last time."""
 
     @property
     def is_new(self) -> bool:
@@ -91,6 +91,7 @@ class SharedView:
         except ZqError as error:
             self.refusal = error
         else:
+            self.refusal = None
             if before is None:
                 self.frame = ViewFrame(0, overview.at, document, None)
             elif document != before.document:
