@@ -1,13 +1,17 @@
 """Bounds of a lane: new jobs are refused over them, or the oldest ones go."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conformance.client import Reply
 
+from zq.features.forward.model import LaneRule
 from zq.features.forward.service import LaneBounds
+from zq.features.forward.store import LaneReads
+from zq.model.errors import ReadTimeout
 
 from .edge import Edge, until
 
@@ -264,3 +268,25 @@ async def test_a_full_disk_still_drains(tmp_path: Path) -> None:
         await edge.lay(batch=10)
 
         assert await edge.eventually(30) == list(range(30))
+
+
+async def test_a_lane_whose_jobs_take_too_long_to_look_at_stops_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the start of the device, nor the bounds of other lanes."""
+
+    async def slow(reads: LaneReads, queues: Sequence[str]) -> int:
+        raise ReadTimeout("the disk is slow")
+
+    async with Edge(tmp_path).running() as edge:
+        await bound(edge, max_bytes=500, when_full="drop_oldest")
+        rule = LaneRule(("other",), edge.url, max_age_ms=60_000)
+        await edge.lanes.put("z", rule)
+        assert (await pushed(edge, 9)).status == 201
+        monkeypatch.setattr(LaneReads, "waiting_bytes", slow)
+        await edge.device.restart()
+        assert (await pushed(edge, 9, "other")).status == 201
+        await look(edge)
+        edge.device.clock.advance(61_000)
+        await look(edge)
+        assert "a job waits for 61 s" in (await pushed(edge, 9, "other")).error

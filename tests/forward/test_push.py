@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from zq.features.forward.model import LaneNotFound
+
 from .edge import Edge, copied, restored, until
 
 
@@ -254,6 +256,26 @@ async def test_of_two_devices_with_one_name_the_second_is_refused(tmp_path: Path
         edge.device.root = first
         await edge.device.start()
         await until(lambda: edge.progress.error_code == "lane_fenced")
+
+
+async def test_a_lane_that_nobody_fences_uses_its_permission_to_take_over_up(
+    tmp_path: Path,
+) -> None:
+    """Otherwise it would take the name from another device weeks later, and nobody would know."""
+    async with Edge(tmp_path).running() as edge:
+        await edge.lay()
+        await edge.push(1)
+        await edge.eventually(1)
+        await until(lambda: edge.progress.state == "idle")
+        await edge.lanes.pause("up", paused=False, take_over=True)
+        assert not edge.lanes.take_overs
+        await edge.lanes.pause("up", paused=True)
+        await until(lambda: edge.progress.state == "paused")
+        await edge.lanes.pause("up", paused=False, take_over=True)
+        await until(lambda: "up" not in edge.lanes.take_overs)
+        with pytest.raises(LaneNotFound):
+            await edge.lanes.pause("down", paused=False, take_over=True)
+        assert "down" not in edge.lanes.take_overs
 
 
 @pytest.mark.parametrize("allowed", [False, True])

@@ -1,10 +1,12 @@
 """Lanes over HTTP and on the command line, and lanes that are declared at the start."""
 
 import asyncio
+import signal
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from process.server import refused, running
 
 from zq.cli.group import main
 from zq.config import Settings
@@ -134,6 +136,42 @@ async def test_lanes_are_declared_at_the_start(tmp_path: Path) -> None:
 
         await edge.device.restart(forward=f"out={edge.url}")
         assert [lane.name for lane in await edge.lanes.all()] == ["out"]
+
+
+async def test_a_declared_lane_may_have_the_queues_of_another_one_from_a_start_on(
+    tmp_path: Path,
+) -> None:
+    async with Edge(tmp_path).running() as edge:
+
+        async def lanes(**queues: str) -> dict[str, tuple[str, ...]]:
+            tables = [
+                f'[lanes.{name}]\nqueues = ["{queue}"]\nurl = "{edge.url}"'
+                for name, queue in queues.items()
+            ]
+            rules = tmp_path / "rules.toml"
+            rules.write_text("\n".join(tables))
+            await edge.device.restart(forward_rules=rules)
+            return {lane.name: lane.rule.queues for lane in await edge.lanes.all()}
+
+        assert await lanes(main="*") == {"main": ("*",)}
+        found = await lanes(alarms="alarm*", main="sensor*")
+        assert found == {"alarms": ("alarm*",), "main": ("sensor*",)}
+        found = await lanes(alarms="sensor*", main="alarm*")
+        assert found == {"alarms": ("sensor*",), "main": ("alarm*",)}
+        assert await lanes(rest="*") == {"rest": ("*",)}
+
+
+async def test_a_start_says_which_lane_has_the_queues_of_a_declared_one(tmp_path: Path) -> None:
+    async with running(tmp_path / "data") as server, server.client() as client:
+        rule = {"queues": ["sensor*"], "url": "http://127.0.0.1:1"}
+        assert (await client.call("PUT", "/forward/up", rule)).status == 200
+        server.signal(signal.SIGTERM)
+        assert await server.exited() == 0
+    code, server = await refused(tmp_path / "data", "--forward", "sensor*=http://127.0.0.1:1")
+    assert code == 78
+    (said,) = [text for text in server.messages if "lane" in text]
+    assert "--forward: lane 'sensor' would share queues (sensor*) with lane 'up'" in said
+    assert "can be dropped while" in said
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The commands about lanes. They are apart from the model, which a start reads before asyncio."""
 
-from typing import ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from zq.features.forward.model import ForwardLane, LaneBatch, LaneRefusal, LaneRule
 from zq.model.commands import Command
@@ -16,6 +17,16 @@ class PutLane(Command[ForwardLane], frozen=True):
     declared: bool = False
 
 
+class DeclareLanes(Command[None], frozen=True):
+    """Make these the declared lanes, together: one may have the queues that another has had.
+
+    Other declared lanes are dropped, as by `DropLane`. The errors are `LanesMeet` and
+    `TooManyLanes`, and change nothing.
+    """
+
+    lanes: Sequence[PutLane]
+
+
 class PauseLane(Command[ForwardLane], frozen=True):
     """Stop a lane, or let it go on. The error is `LaneNotFound`."""
 
@@ -28,8 +39,6 @@ class DropLane(Command[None], frozen=True):
 
     Jobs under way may be with the receiver as well.
     """
-
-    brings_more: ClassVar[bool] = False
 
     name: str
 

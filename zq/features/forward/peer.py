@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from zq.engine.turns import end_task, import_aside
-from zq.features.forward.model import ForwardLane, LaneRule
+from zq.features.forward.model import ForwardLane, LaneRule, LanesMeet, TooManyLanes
 from zq.features.forward.service import HistoryEpochs, Hubs, LaneBounds, Lanes
 from zq.features.forward.settings import ForwardSettings
 from zq.features.history.engine import HistoryReaders
 from zq.model.errors import DiskFailed
 from zq.service.services import RunningService, Services
+from zq.setting import ConfigError
 
 if TYPE_CHECKING:
     from zq.features.forward.peer_history import HistorySender
@@ -173,12 +174,14 @@ class Pushers(LaneFollower):
         await super().start()
 
     async def _declare(self) -> None:
-        declared = self._services.settings[ForwardSettings].lanes()
-        for lane in await self._lanes.all():
-            if lane.declared and lane.name not in declared and not lane.is_backlog:
-                await self._lanes.drop(lane.name)
-        for name, rule in declared.items():
-            await self._lanes.put(name, rule, declared=True)
+        """Raises ConfigError if a queue would be on two lanes, or if there are too many."""
+        try:
+            await self._lanes.declare(self._services.settings[ForwardSettings].lanes())
+        except (LanesMeet, TooManyLanes) as error:
+            raise ConfigError(
+                f"--forward: {error.message} (a lane that `zq forward add` has made can be dropped"
+                " while the server runs without --forward and --forward-rules)"
+            ) from None
 
     async def _follow(self, lanes: Sequence[ForwardLane], *, hurries: bool) -> None:
         """Have a pusher for each lane, and no others."""

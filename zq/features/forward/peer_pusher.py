@@ -124,6 +124,7 @@ class LanePusher:
                 hub = Hub(self.lane.rule, self._producer, compresses=self._compresses)
                 await hub.check()
                 epoch, again = await self._agree(hub)
+                self._lanes.take_overs.discard(self.lane.name)
                 await self._push(hub, epoch, again)
             except _OtherNumbers as error:
                 log.info(error.message, extra={"fields": {"lane": self.lane.name}})
@@ -202,10 +203,7 @@ class LanePusher:
         if is_restored and is_of(end.epoch, lane.epoch):
             self._say("this store was restored: the hub goes on where its former self ended", end)
             return True
-        if lane.name in self._lanes.take_overs:
-            self._lanes.take_overs.discard(lane.name)
-            return True
-        return False
+        return lane.name in self._lanes.take_overs
 
     async def _renew(
         self, hub: Hub, epoch: str, last: int, end: EpochEnd, refusal: LaneRefusal | None = None

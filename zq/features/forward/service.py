@@ -14,7 +14,7 @@ import msgspec
 
 from zq.engine.inbox import Inbox
 from zq.engine.turns import end_task
-from zq.features.forward.commands import DropLane, PauseLane, PutLane, TrimLane
+from zq.features.forward.commands import DeclareLanes, DropLane, PauseLane, PutLane, TrimLane
 from zq.features.forward.engine import DropBell
 from zq.features.forward.model import (
     ALL_KEYS,
@@ -46,6 +46,10 @@ BYTES_LAST_S = 5.0
 
 MOST_OF_THE_TIME = 20
 """Counting the bytes of lanes may take 1/20 of the time."""
+
+
+AGREED = frozenset({"sending", "idle"})
+"""The states of a lane that has agreed with its hub: it need not take the place of another one."""
 
 
 class LaneProgress(msgspec.Struct):
@@ -154,22 +158,37 @@ class Lanes:
         self._carries = leads
         return await self.all() if leads else []
 
-    async def put(self, name: str, rule: LaneRule, *, declared: bool = False) -> ForwardLane:
+    async def put(self, name: str, rule: LaneRule) -> ForwardLane:
         """Make a lane, or change its rule.
 
         Raises `LanesMeet` or `TooManyLanes`.
         """
-        command = PutLane(name, check_rule(rule), new_epoch(self._identity), declared)
+        command = PutLane(name, check_rule(rule), new_epoch(self._identity))
         return self._changed(await self._inbox.ask(command))
+
+    async def declare(self, rules: Mapping[str, LaneRule]) -> None:
+        """Make these the declared lanes, and drop those that were declared before.
+
+        Raises `LanesMeet` or `TooManyLanes`.
+        """
+        lanes = [
+            PutLane(name, rule, new_epoch(self._identity), declared=True)
+            for name, rule in rules.items()
+        ]
+        await self._inbox.ask(DeclareLanes(lanes))
+        self._tell()
 
     async def pause(self, name: str, *, paused: bool, take_over: bool = False) -> ForwardLane:
         """Stop a lane, or let it go on. Raises `LaneNotFound`.
 
-        With `take_over` it may take the place of another server of its name, once.
+        With `take_over` it may take the place of another server of its name, once: when it next
+        agrees with its hub.
         """
+        lane = await self._inbox.ask(PauseLane(name, paused))
         if take_over:
-            self.take_overs |= {name, backlog_of(name)}
-        return self._changed(await self._inbox.ask(PauseLane(name, paused)))
+            there = {each.name for each in await self.all()} & {name, backlog_of(name)}
+            self.take_overs |= {each for each in there if self.progress(each).state not in AGREED}
+        return self._changed(lane)
 
     async def drop(self, name: str) -> None:
         """Forget a lane, and give its jobs to the workers here. Raises `LaneNotFound`."""
@@ -376,7 +395,7 @@ class LaneBounds(RunningService):
         """Begin to look."""
         self._lanes.when_changed.append(self._changed.set)
         await self._follow()
-        await self._enforce_bounds()
+        await self._look()
         self._task = asyncio.create_task(self._run(), name="zq-lane-bounds")
 
     async def stop(self) -> None:
@@ -396,11 +415,11 @@ class LaneBounds(RunningService):
                 if self._changed.is_set():
                     self._changed.clear()
                     await self._follow()
-                await self._enforce_bounds()
+                await self._look()
             except DiskFailed:
                 return
             except (ZqError, StoreError) as error:
-                log.warning(f"the bounds of lanes are not looked at: {error}")
+                log.warning(f"the rules of lanes are not read: {error}")
             took = self._clock.monotonic() - began
             if self._rules:
                 await asyncio.sleep(max(LOOK_S, 20 * took))
@@ -413,19 +432,41 @@ class LaneBounds(RunningService):
         self._rules = {lane.name: lane.rule for lane in lanes if lane.rule.is_bounded}
         self._bell.listens = [self._note] if self._rules else []
 
+    async def _look(self) -> None:
+        """Hold all lanes to their bounds. Raises `DiskFailed`; other errors are told."""
+        try:
+            await self._enforce_bounds()
+        except DiskFailed:
+            raise
+        except (ZqError, StoreError) as error:
+            log.warning(f"the bounds of lanes are not looked at: {error}")
+
     async def _enforce_bounds(self) -> None:
         late: dict[str, tuple[QueuePatterns, int]] = {}
         counts = await self._reads.counts(self._clock.now_ms()) if self._rules else {}
         waiting = {queue for (queue, _), n in counts.items() if n}
         for name, rule in self._rules.items():
             queues = sorted(filter(rule.patterns.covers, waiting))
-            passed = await self._passed(name, rule, queues)
-            if rule.when_full == "drop_oldest":
-                await self._trim(name, rule, queues, passed)
-            elif passed:
-                late[name] = (rule.patterns, self._steady.read()[1] - passed[0].steady)
+            try:
+                age_ms = await self._enforce(name, rule, queues)
+            except DiskFailed:
+                raise
+            except (ZqError, StoreError) as error:
+                log.warning(f"the bounds of lane {name} are not looked at: {error}")
+                continue
+            if age_ms is not None:
+                late[name] = (rule.patterns, age_ms)
         self.in_use = late
         await self._ages.store()
+
+    async def _enforce(self, name: str, rule: LaneRule, queues: Sequence[str]) -> int | None:
+        """Drop what a lane has too much of. For one that refuses: since when a job waits too long,
+        in milliseconds."""
+        passed = await self._passed(name, rule, queues)
+        if rule.when_full == "drop_oldest":
+            await self._trim(name, rule, queues, passed)
+            return None
+        return self._steady.read()[1] - passed[0].steady if passed else None
 
     async def _passed(self, name: str, rule: LaneRule, queues: Sequence[str]) -> list[AgeMark]:
         """The marks since which ready jobs wait that have waited for longer than they may."""

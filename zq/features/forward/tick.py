@@ -8,6 +8,7 @@ import msgspec
 from zq.features.forward.commands import (
     Arrive,
     BeginEpoch,
+    DeclareLanes,
     DropLane,
     LaneJobs,
     NameHeir,
@@ -23,8 +24,12 @@ from zq.features.forward.tick_lanes import (
     backlog_lane,
     drop_lane,
     lane_named,
+    lanes_in,
     pause_lane,
     put_lane,
+    require_apart,
+    reread,
+    store_lane,
     trim,
 )
 from zq.model.commands import Claim, Fail, Return, Succeed
@@ -239,16 +244,37 @@ def hooks(options: Options) -> Hooks[UnitOfWork]:
     return BoundLanes().hooks
 
 
-def _table(work: UnitOfWork, command: PutLane | PauseLane | DropLane) -> Sliced[object]:
+def _table(
+    work: UnitOfWork, command: PutLane | DeclareLanes | PauseLane | DropLane
+) -> Sliced[object]:
     if isinstance(command, PutLane):
         return put_lane(work, command)
+    if isinstance(command, DeclareLanes):
+        return (yield from _declare(work, command))
     if isinstance(command, PauseLane):
         return pause_lane(work, command)
-    lane = lane_named(work, command.name)
+    return (yield from _drop(work, lane_named(work, command.name)))
+
+
+def _declare(work: UnitOfWork, command: DeclareLanes) -> Sliced[None]:
+    names = {lane.name for lane in command.lanes}
+    gone = [
+        lane
+        for lane in lanes_in(work.tx)
+        if lane.declared and lane.name not in names and not lane.is_backlog
+    ]
+    require_apart(work, command.lanes, [lane.name for lane in gone])
+    for lane in gone:
+        yield from _drop(work, lane)
+    for each in command.lanes:
+        store_lane(work, each)
+    reread(work)
+
+
+def _drop(work: UnitOfWork, lane: ForwardLane) -> Sliced[None]:
     for each in filter(None, (lane, backlog_lane(work, lane.name))):
         yield from release(work, each)
         drop_lane(work, each)
-    return None
 
 
 def _jobs(
@@ -289,7 +315,7 @@ def _each(
 
 PHASES = (
     Phase(Stage.SETTLE, _each(_jobs), (Arrive, ReadLane, NameHeir, BeginEpoch)),
-    Phase(Stage.CHANGE, _each(_table), (PutLane, PauseLane, DropLane)),
+    Phase(Stage.CHANGE, _each(_table), (PutLane, DeclareLanes, PauseLane, DropLane)),
     Phase(Stage.CHANGE, _each(trim), (TrimLane,)),
     Phase(Stage.RECORD, _each(_jobs), (NumberLane,)),
 )

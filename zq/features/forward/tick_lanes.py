@@ -54,19 +54,35 @@ def lane_named(work: UnitOfWork, name: str) -> ForwardLane:
 
 
 def put_lane(work: UnitOfWork, command: PutLane) -> ForwardLane:
-    """Make or change a lane, and that of its backlog. Raises `LanesMeet` or `TooManyLanes`.
+    """Make or change a lane, and that of its backlog. Raises `LanesMeet` or `TooManyLanes`."""
+    require_apart(work, [command], [])
+    store_lane(work, command)
+    reread(work)
+    return lane_named(work, command.name)
+
+
+def require_apart(work: UnitOfWork, commands: Sequence[PutLane], gone: Sequence[str]) -> None:
+    """Raise `LanesMeet` or `TooManyLanes` if these rules cannot hold together, and beside those of
+    other lanes, without the lanes that will be `gone`."""
+    names = [*gone, *(command.name for command in commands)]
+    named = {*names, *map(backlog_of, names)}
+    rules = {lane.name: lane.rule for lane in lanes_in(work.tx) if lane.name not in named}
+    for command in commands:
+        for other, rule in rules.items():
+            if rule.patterns.meets(command.rule.patterns):
+                raise LanesMeet(command.name, command.rule.queues, other)
+        if len(rules) >= MOST_LANES:
+            raise TooManyLanes(MOST_LANES)
+        rules[command.name] = command.rule
+
+
+def store_lane(work: UnitOfWork, command: PutLane) -> None:
+    """Write a lane, and that of its backlog.
 
     What a lane of a backlog has under way is sent to its end, also once a rule has none.
     """
-    name, patterns = command.name, command.rule.patterns
+    name = command.name
     had = backlog_lane(work, name)
-    own = {name} if had is None else {name, had.name}
-    others = [lane for lane in lanes_in(work.tx) if lane.name not in own]
-    for other in others:
-        if other.rule.patterns.meets(patterns):
-            raise LanesMeet(name, command.rule.queues, other.name)
-    if len(others) >= MOST_LANES:
-        raise TooManyLanes(MOST_LANES)
     rules = {name: command.rule}
     if command.rule.backlog == "behind" or (had is not None and _is_under_way(work, had)):
         rules[backlog_of(name)] = command.rule.of_backlog()
@@ -80,8 +96,6 @@ def put_lane(work: UnitOfWork, command: PutLane) -> ForwardLane:
             epoch=command.epoch,
             declared=command.declared,
         )
-    reread(work)
-    return lane_named(work, name)
 
 
 def _is_under_way(work: UnitOfWork, lane: ForwardLane) -> bool:
