@@ -123,6 +123,12 @@ async def test_silence_is_broken_by_a_heartbeat_every_two_seconds(watcher: Watch
     assert 2_000 <= passed < 2_300
 
 
+async def test_a_server_runs_since_its_start_whoever_looks_first(site: Site) -> None:
+    site.clock.advance(3_600_000)
+    async with watching(site) as watcher:
+        assert (await watcher.hear())["server"]["uptime_ms"] >= 3_600_000
+
+
 async def test_detail_shows_what_a_job_sets(watcher: Watcher, client: Client) -> None:
     await client.enqueue(
         payload={"a": 1}, retry_limit=2, unique_key="k", unique_while="active", retention={}

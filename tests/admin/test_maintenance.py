@@ -210,6 +210,29 @@ async def test_compaction_that_waits_is_told_when_the_disk_fails(
     monkeypatch.undo()
 
 
+async def test_a_compaction_goes_on_for_others_when_one_who_waits_goes_away(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_go_on = asyncio.Event(), asyncio.Event()
+    tidy = SqliteStore.tidy
+
+    async def held(store: SqliteStore, *, spare: bool = True) -> bool:
+        if not spare:
+            begun.set()
+            await may_go_on.wait()
+        return await tidy(store, spare=spare)
+
+    monkeypatch.setattr(SqliteStore, "tidy", held)
+    maintenance = site.server.services.maintenance
+    first, second = (asyncio.create_task(maintenance.compact()) for _ in range(2))
+    await begun.wait()
+    first.cancel()
+    await asyncio.wait([first])
+    third = asyncio.create_task(maintenance.compact())
+    may_go_on.set()
+    await asyncio.gather(second, third)
+
+
 async def test_what_is_restored_has_what_was_acknowledged(
     site: Site, http: aiohttp.ClientSession, client: Client, tmp_path: Path
 ) -> None:

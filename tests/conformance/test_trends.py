@@ -115,6 +115,16 @@ async def test_five_minutes_have_points_of_five_seconds_since_the_start(client: 
     assert totals(await history(client, queue="q")) == {"enqueued": 3}
 
 
+async def test_five_minutes_have_a_point_though_the_clock_was_set_to_before_the_start(
+    client: Client,
+) -> None:
+    await client.enqueue(queue="q")
+    client.site.clock.step(-HOUR_MS)
+    for query in ({}, {"queue": "q"}):
+        (point,) = (await history(client, "5m", **query))["points"]
+        assert client.site.now - STEP_MS < point["at"] <= client.site.now
+
+
 async def test_failures_deaths_and_expiries_count_and_returned_jobs_have_not_run(
     client: Client,
 ) -> None:

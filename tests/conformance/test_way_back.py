@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from zq.features.devices.engine import DeviceBell
 from zq.model.keys import digest_of, make_key
 
@@ -121,6 +123,19 @@ async def test_a_fetch_waits_for_the_first_job_ever_and_for_the_next(client: Cli
         await send(client, payload)
         assert await waiting == 1
     assert device.payloads == ["first", "second"]
+
+
+@pytest.mark.parametrize("kept_ms", [0, 60_000])
+async def test_who_waits_for_a_job_hears_that_the_device_has_it(
+    client: Client, kept_ms: int
+) -> None:
+    device = await device_of(client)
+    job = new_job(queue="commands", to="d1", retention={"completed_ms": kept_ms})
+    waiting = asyncio.create_task(client.post("/jobs?wait_ms=30000", job))
+    assert await device.fetch(wait_ms=30_000) == 1
+    await device.fetch()
+    reply = await waiting
+    assert (reply.status, reply.doc["status"]) == (200, "completed"), reply.doc
 
 
 async def test_a_device_gets_what_comes_to_its_queue_by_name(client: Client) -> None:

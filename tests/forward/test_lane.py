@@ -187,6 +187,22 @@ def test_a_paused_queue_stays_and_limits_are_for_workers(ticker: Ticker) -> None
     assert len(numbered(ticker).keys) == 3
 
 
+@pytest.mark.parametrize("asked", [False, True])
+def test_what_leaves_spends_nothing_of_the_rate_of_a_queue(ticker: Ticker, asked: bool) -> None:
+    """Otherwise workers wait for as long as that would take them, once the lane has gone."""
+    ticker.run(SetQueue("out", QueueSettings(rate=1)))
+    keys = ticker.store(20, queue="out")
+    first = ticker.take(1, queues=("out",)) if asked else []
+    lay(ticker)
+    assert len(numbered(ticker).keys) == 20 - len(first)
+    ticker.run(DropLane("up"))
+
+    a_second_later = ticker.tick((), [Claim(("out",), [(1, 20)])])
+    tick = msgspec.structs.replace(a_second_later, monotonic=1.0)
+    (taken,) = ticker.runner.run(tick).claimed
+    assert [job.key for job in taken] == keys[len(first) :][:1]
+
+
 def test_jobs_that_share_a_queue_or_draw_from_budgets_leave_as_well(ticker: Ticker) -> None:
     ticker.run(CreateBudget("b", BudgetPolicy(3)))
     for options in (JobSettings(fair_key="k"), JobSettings(budgets=(Draw("b", 1),))):  # type: ignore[call-arg]

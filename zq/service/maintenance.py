@@ -1,5 +1,6 @@
 """The verbs that maintain the stored data: backup, and giving free space back."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -44,7 +45,8 @@ class Maintenance:
         Raises `StorageFull`, `DatabaseLocked`, `NotOnThisStore` or `Internal`.
         """
         try:
-            await self._engine.compact()
+            # Others may wait for the same one, so a caller that has gone must not cancel it.
+            await asyncio.shield(self._engine.compact())
         except StoreFull:
             raise StorageFull(
                 "no space is left on the disk, and compacting needs a little: free some space"

@@ -38,7 +38,7 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
     jobs = share_out(found.jobs, wanted)
     left = {job.queue for job in found.jobs[len(jobs) :]}
     work.effects.left |= left
-    if not work.rulebook.is_empty:
+    if not work.rulebook.is_empty and not wanted.leaves:
         gates.note(work, jobs)
     if found.frontier is not None:
         # A walk has passed the jobs that are left.

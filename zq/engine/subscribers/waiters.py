@@ -27,6 +27,7 @@ from zq.model.settling import Completion, Ending
 
 _NOTHING_SAID = Completion()
 _ENDINGS = {
+    EventType.COMPLETED: Ending(Status.COMPLETED),
     EventType.CANCELLED: Ending(Status.CANCELLED),
     EventType.EXPIRED: Ending(Status.EXPIRED),
 }
@@ -106,6 +107,7 @@ class Waiters:
             self._tell(key, Ending(Status.DEAD, error=error))
         for key, (reason, stalls) in result.buried.items():
             self._tell(key, Ending(Status.DEAD, reason=reason, stalls=stalls))
+        # A job that is complete at another server has no result here, and no command of its own.
         for type, jobs in result.news:
             if type in _ENDINGS:
                 for job in jobs:
@@ -132,7 +134,8 @@ class Waiters:
                 waiter.nudge()
 
     def _tell(self, key: int, outcome: Ending) -> None:
-        if waiters := self._by_key.get(key):
+        """Tell those who wait for a job how it has ended, if they have not been told."""
+        if waiters := [each for each in self._by_key.get(key, ()) if each.outcome is None]:
             for waiter in waiters:
                 waiter.outcome = outcome
             self._line.wake(dict.fromkeys(waiters), Waiter.nudge)

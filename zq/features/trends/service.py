@@ -94,7 +94,9 @@ class Trends:
         first = now - now % scale.step - scale.range + scale.step
         name = TOTAL if queue is None else queue
         if scale.length == STEP_MS:
-            first, found = self._meter.steps(name, first)
+            began, found = self._meter.steps(name, first)
+            # A clock that was set back shows a time before the start of the server.
+            first = min(began, now - now % scale.step)
         else:
             found = await self._reads.trends(name, scale.length, first)
             found.append(TrendAt(self._meter.at, self._meter.open(name)))

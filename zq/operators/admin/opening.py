@@ -46,6 +46,7 @@ class AdminDoors(RoomDoors):
 
     async def start(self, parts: ApiParts, native: NativeRoutes) -> None:
         self._parts = parts
+        self._began = parts.services.clock.monotonic()
 
     def doors(self, listener: str, guard: Guard) -> list[Door]:
         if listener != "admin":
@@ -60,7 +61,7 @@ class AdminDoors(RoomDoors):
     def _rest(self, guard: Guard) -> Sequence[Door]:
         from zq.operators.admin.http.routes import admin_routes
 
-        return [self._door(admin_routes(self._parts, guard))]
+        return [self._door(admin_routes(self._parts, guard, self._began))]
 
     def _door(self, routes: Sequence[Route]) -> AdminDoor:
         return AdminDoor(self._parts.services.ids, routes, self._parts.addresses)

@@ -50,10 +50,11 @@ from zq.wire.ids import key_of
 class FrameTexts:
     """Writes frames and answers as messages."""
 
-    def __init__(self, clock: Clock, ids: IdCodec) -> None:
+    def __init__(self, clock: Clock, ids: IdCodec, began: float) -> None:
+        """The server `began` at this monotonic time, in seconds."""
         self._clock = clock
         self._ids = ids
-        self._began = clock.monotonic()
+        self._began = began
 
     def frame(self, frame: Frame, before: Frame | None, detail: bool) -> Sequence[bytes]:
         """The messages for a frame: the whole frame, or the changes since the frame `before`."""
@@ -143,10 +144,11 @@ UPGRADE_REQUIRED = "this is a WebSocket: ask for an upgrade to it, over HTTP/1.1
 class ViewersApi:
     """The endpoint."""
 
-    def __init__(self, services: Services, guard: Guard) -> None:
+    def __init__(self, services: Services, guard: Guard, began: float) -> None:
+        """The server `began` at this monotonic time, in seconds."""
         self._services = services
         self._guard = guard
-        self._texts = FrameTexts(services.clock, services.ids)
+        self._texts = FrameTexts(services.clock, services.ids, began)
         self._heartbeats = HeartbeatTimer(
             services.clock, heartbeat=HEARTBEAT_S, stall_timeout=STALL_S
         )

@@ -97,9 +97,12 @@ class MaintenanceApi:
         return answer({"acknowledged": await self._admin.acknowledge_damage()}, accepted)
 
 
-def admin_routes(parts: ApiParts, guard: Guard) -> Sequence[Route]:
-    """Every route of the door, but for probes and those that other rooms add."""
+def admin_routes(parts: ApiParts, guard: Guard, began: float) -> Sequence[Route]:
+    """Every route of the door, but for probes and those that other rooms add.
+
+    The server `began` at this monotonic time, in seconds.
+    """
     return [
-        *ViewersApi(parts.services, guard).routes(),
+        *ViewersApi(parts.services, guard, began).routes(),
         *MaintenanceApi(parts.services, parts.answers).routes(),
     ]
