@@ -13,6 +13,7 @@ import zq
 from zq import outbox
 from zq.client.app import App
 from zq.client.values import JobQuery
+from zq.model.settings import SettingsPatch
 from zq.outbox import postgres, relay, sqlite
 from zq.testing import TestServer
 
@@ -200,6 +201,25 @@ async def test_a_row_that_the_server_refuses_is_set_aside_and_holds_nothing_up(
     assert "must not contain ','" in errors[0]
     assert "not a job" in errors[1]
     assert "must not contain ','" in errors[2]
+
+
+async def test_a_full_queue_gets_as_many_rows_as_it_has_room_for(
+    zq_app: App, mail: Mail, database: Database, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zq.client.http.backend.TRIES", 1)
+    await zq_app.backend.change_settings("mail", SettingsPatch(max_depth=3))
+    outbox.enqueue_many(connection, mail, [mail.args(n) for n in range(8)])
+    connection.commit()
+    for stored in (3, 6):
+        with pytest.raises(zq.Unavailable, match="the queue 'mail' is full"):
+            await outbox.Relay(zq_app, database.url).run_until_empty()
+        assert await sent(zq_app) == list(range(stored))
+        await zq.Worker(zq_app).run_until_idle()
+
+    assert await outbox.Relay(zq_app, database.url).run_until_empty() == 2
+
+    assert await sent(zq_app) == list(range(8))
+    assert database.left == 0
 
 
 DEEP = '{"queue":"q","type":"t","payload":' + "[" * 5000 + "]" * 5000 + "}"

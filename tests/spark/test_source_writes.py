@@ -311,6 +311,21 @@ def test_a_server_that_stays_busy_ends_the_write_after_a_time(
     assert len(front.seen) > 1
 
 
+def test_a_full_queue_gets_as_many_jobs_as_it_has_room_for(
+    lab: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Draining(Sleeping):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            lab.call("POST", "/jobs/cancel?queue=full")
+
+    monkeypatch.setattr(writing, "time", Draining())
+    lab.call("PATCH", "/queues/full/settings", {"max_depth": 3})
+    assert store(lab.url, rows("full", 20), "full-0", retryFor="60") == Written(20, 0)
+    (known,) = lab.call("GET", "/producers?from=full-&limit=1")["producers"]
+    assert (known["name"], known["last"]) == ("full-0", 20)
+
+
 def test_what_is_no_fault_of_a_row_ends_the_write(tmp_path: Path) -> None:
     from conformance.keyed import secret, write_keys
 

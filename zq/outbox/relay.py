@@ -14,7 +14,7 @@ from zq.client.app import App
 from zq.client.core import keep_loggers
 from zq.client.errors import InvalidOption, concerns_jobs, concerns_numbers, cut_of
 from zq.client.http.transport import jittered
-from zq.model.errors import ZqError
+from zq.model.errors import QueueFull, ZqError
 from zq.outbox.numbering import NumberedRows, RowNumbers
 from zq.outbox.source import (
     DatabaseUnavailable,
@@ -136,7 +136,8 @@ class Relay:
         """Send rows, and delete them. Return their number, and rows that were read meanwhile.
 
         A refused request is cut until the bad row is found. The rows after that one have lost
-        their numbers, and are for another batch.
+        their numbers, and are for another batch. A queue that is full gets as many rows as it has
+        room for.
         """
         lane, number, rows = batch
         most, at = MOST_AT_ONCE, 0
@@ -155,10 +156,10 @@ class Relay:
             elif concerns_numbers(trouble):
                 self._numbering.doubt()
                 return at, None
+            elif len(some) > 1 and (concerns_jobs(trouble) or trouble.code == QueueFull.code):
+                most = cut_of(trouble, len(some))
             elif not concerns_jobs(trouble):
                 raise trouble
-            elif len(some) > 1:
-                most = cut_of(trouble, len(some))
             else:
                 refusal = RefusedRow(some[0].id, trouble.message)
                 await self._numbering.refuse(lane, number + at, refusal)

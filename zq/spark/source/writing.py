@@ -26,9 +26,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from zq.client.backend import run
-from zq.client.errors import BackendError, ZqError
+from zq.client.errors import PASSING, BackendError, ZqError, cut_of
 from zq.client.http.blocking import BlockingTransport
 from zq.client.http.transport import Reply, Request, Unreachable, jittered
+from zq.model.errors import QueueFull
 from zq.spark.errors import SourceError
 from zq.spark.source.forgetting import forget_old, name_for_once
 from zq.spark.source.options import SourceOptions
@@ -44,9 +45,6 @@ from zq.spark.source.rows import (
 from zq.spark.source.spool import Spool, SpooledJob
 
 TIMEOUT_S = 60.0
-
-WAITS = (408, 429, 500, 502, 503, 504, 507)
-"""Statuses after which the same jobs are sent again. Their numbers make that harmless."""
 
 PROBE = 2**53 - 1
 """A number that is a gap: jobs that come with it are checked, and stored nowhere."""
@@ -173,7 +171,8 @@ class _Task:
         """Store jobs, the first under this number. Return how many the server has not refused.
 
         The server names the first bad job of a request. All bad ones are found before any of the
-        chunk is stored, and are on record by then: so numbers are spent on the others alone.
+        chunk is stored, and are on record by then: so numbers are spent on the others alone. A
+        queue that is full gets as many of the jobs as it has room for.
         """
         is_probe = self._bad.is_fatal
         while chunk:
@@ -187,6 +186,10 @@ class _Task:
                 self._bad.write()
                 is_probe = False
                 continue
+            if error.code == QueueFull.code:
+                cut = cut_of(error, len(chunk))
+                stored = self._store(chunk[:cut], number)
+                return stored + self._store(chunk[cut:], number + stored)
             at, reason = self._at_fault(error, len(chunk))
             job = chunk.pop(at)
             self._bad.add(job.number, job.content.decode(), reason, job.digest)
@@ -219,7 +222,10 @@ class _Task:
         )
 
     def _send(self, number: int, jobs: Sequence[bytes], after: str | None = None) -> Reply:
-        """Send until there is a final answer, with the pauses that the server asks for."""
+        """Send until there is a final answer. The numbers of the jobs make that harmless.
+
+        That a queue is full is the final answer for several jobs: it may have room for some.
+        """
         producer: dict[str, Any] = {"name": self._producer, "epoch": self._epoch, "seq": number}
         if after is not None:
             producer["after"] = after
@@ -229,12 +235,15 @@ class _Task:
             least = 0.1
             try:
                 reply = run(self._transport.send(request))
-                if reply.status not in WAITS:
+                if reply.status not in PASSING:
                     return reply
-                trouble = f"({reply.status}) {reply.error().message}"
+                error = reply.error()
+                if error.code == QueueFull.code and len(jobs) > 1:
+                    return reply
+                trouble = f"({reply.status}) {error.message}"
                 least = max(least, reply.retry_after)
-            except Unreachable as error:
-                trouble = error.message
+            except Unreachable as unreachable:
+                trouble = unreachable.message
             pause = jittered(attempt, least)
             if time.monotonic() + pause > deadline:
                 raise SourceError(
