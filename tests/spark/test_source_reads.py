@@ -1,6 +1,8 @@
 """Reading a server's history without Spark's engine: ranges, streams, and errors."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader
 from bench.ports import free_port
 from zq.spark.errors import SourceError
 from zq.spark.source.options import parse
-from zq.spark.source.reading import HISTORY, HistoryRead
+from zq.spark.source.reading import HISTORY, HistoryRange, HistoryRead
 from zq.spark.source.streaming import AdmittingStream, CappedStream, HistoryStream
 
 from .served import Served, past, served
@@ -265,16 +267,90 @@ def test_another_database_at_the_address_stops_the_stream(tmp_path: Path) -> Non
 def test_records_that_were_lost_stop_the_stream_unless_that_is_permitted(tmp_path: Path) -> None:
     past(tmp_path / "a", 4, 5)
     with served(tmp_path / "a", history_max_records=10) as one:
-        stream = streaming((one,))
-        start = stream.initialOffset()
+        stream = streaming((one,), maxRecordsPerBatch="5")
+        start = stream.latestOffset(stream.initialOffset(), stream.getDefaultReadLimit())
         one.cancel(1)  # with which the oldest records go
-        with pytest.raises(SourceError, match=r"has no records 1 to 1\d any more"):
+        with pytest.raises(SourceError, match=r"has no records 6 to 1\d any more"):
             stream.latestOffset(start, stream.getDefaultReadLimit())
         lenient = streaming((one,), failOnDataLoss="false")
-        end = lenient.latestOffset(start, stream.getDefaultReadLimit())
+        end = lenient.latestOffset(start, lenient.getDefaultReadLimit())
         found = seqs(rows(lenient, lenient.partitions(start, end)))
         assert found == list(range(found[0], 22))
         assert found[0] == one.call("GET", "/history")["min_seq"] > 10
+
+
+def test_records_that_go_between_the_plan_of_a_batch_and_its_read_are_lost_too(
+    tmp_path: Path,
+) -> None:
+    """As when a query is started again that was killed within a batch, after the retention."""
+    past(tmp_path / "a", 4, 5)
+    with served(tmp_path / "a", history_max_records=10) as one:
+        stream = streaming((one,), maxRecordsPerBatch="5", recordsPerPartition="6")
+        start = stream.latestOffset(stream.initialOffset(), stream.getDefaultReadLimit())
+        end = streaming((one,)).latestOffset(start, None)
+        asked = batch(one, after="0")
+        planned = asked.partitions()
+        one.cancel(1)
+        oldest = one.call("GET", "/history")["min_seq"]
+        assert oldest > 10
+        remedy = rf"after={oldest - 1}, and count .* lost \(failOnDataLoss=false does that\)"
+        with pytest.raises(SourceError, match=remedy):
+            rows(stream, stream.partitions(start, end))
+        with pytest.raises(SourceError, match=remedy):
+            rows(asked, planned)
+        lenient = streaming((one,), failOnDataLoss="false", recordsPerPartition="6")
+        found = rows(lenient, lenient.partitions(start, end))
+        assert seqs(found) == list(range(oldest, 21))
+
+
+def test_a_read_from_the_oldest_record_on_begins_with_the_one_that_is_there(
+    tmp_path: Path,
+) -> None:
+    """Retention goes on while a read is planned, so the oldest record goes at any time."""
+    past(tmp_path / "a", 4, 5)
+    with served(tmp_path / "a", history_max_records=10) as one:
+        alone, stream = batch(one, recordsPerPartition="6"), streaming((one,))
+        start = stream.initialOffset()
+        end = stream.latestOffset(start, stream.getDefaultReadLimit())
+        nothing: Any = {"servers": {}}
+        joining = stream.latestOffset(nothing, stream.getDefaultReadLimit())
+        planned = alone.partitions()
+        one.cancel(1)
+        oldest = one.call("GET", "/history")["min_seq"]
+        assert oldest > 10
+        assert seqs(rows(alone, planned)) == list(range(oldest, 21))
+        for first, last in ((start, end), (nothing, joining)):
+            found = rows(stream, stream.partitions(first, last))
+            assert seqs(found) == list(range(oldest, 21))
+        later = stream.latestOffset(start, stream.getDefaultReadLimit())
+        assert seqs(rows(stream, stream.partitions(start, later))) == list(range(oldest, 22))
+
+
+def test_a_gap_amid_the_history_stops_a_read_unless_that_is_permitted(tmp_path: Path) -> None:
+    past(tmp_path / "a", 4, 5)
+    with closing(sqlite3.connect(tmp_path / "a" / "zq.db")) as store, store:
+        # As where a batch was unreadable, and was set aside.
+        store.execute("DELETE FROM log_batches WHERE last_seq = 10")
+    with served(tmp_path / "a") as one:
+        strict = batch(one, recordsPerPartition="7")
+        with pytest.raises(SourceError, match=r"the record 10 is damaged, .* the next one is 11"):
+            rows(strict, strict.partitions())
+        lenient = streaming((one,), failOnDataLoss="false", recordsPerPartition="7")
+        start = lenient.initialOffset()
+        end = lenient.latestOffset(start, lenient.getDefaultReadLimit())
+        found = rows(lenient, lenient.partitions(start, end))
+        assert seqs(found) == [*range(1, 10), *range(11, 21)]
+
+
+def test_a_server_that_lacks_records_which_it_had_is_told_from_another_database(
+    lab: Served,
+) -> None:
+    reader = batch(lab)
+    (part,) = reader.partitions()
+    assert isinstance(part, HistoryRange)
+    part.until = 200
+    with pytest.raises(SourceError, match="it had record 200, and its last is 100"):
+        rows(reader, [part])
 
 
 def test_an_older_spark_gets_batches_of_a_size_too(fleet: tuple[Served, Served]) -> None:

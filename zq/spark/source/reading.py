@@ -56,20 +56,27 @@ TASK_TRIES = 12
 
 
 class HistoryRange(InputPartition):
-    """Records ``after < seq <= until`` of the database `epoch` on one server."""
+    """Records ``after < seq <= until`` of the database `epoch` on one server.
 
-    def __init__(self, url: str, epoch: str, after: int, until: int) -> None:
+    With `from_oldest` the read was planned from the oldest record on, whichever that is when the
+    range is read.
+    """
+
+    def __init__(
+        self, url: str, epoch: str, after: int, until: int, from_oldest: bool = False
+    ) -> None:
         self.url = url
         self.epoch = epoch
         self.after = after
         self.until = until
+        self.from_oldest = from_oldest
 
 
-def split(url: str, epoch: str, after: int, until: int, most: int) -> list[HistoryRange]:
+def split(part: HistoryRange, most: int) -> list[HistoryRange]:
     """A range in parts of at most `most` records."""
     return [
-        HistoryRange(url, epoch, start, min(start + most, until))
-        for start in range(after, until, most)
+        HistoryRange(part.url, part.epoch, start, min(start + most, part.until), part.from_oldest)
+        for start in range(part.after, part.until, most)
     ]
 
 
@@ -98,23 +105,60 @@ def fetch(
     """The records of a range that the options select, in the columns of `schema`."""
     reader = HistoryReader(part.url, options.token, TASK_TRIES)
     wanted = arrow_schema(schema)
-    after = part.after
     try:
-        while after < part.until:
-            page = reader.page(after, until=part.until)
-            last = page.last
-            if page.epoch != part.epoch or last is None:
-                raise other_database(part.url, part.epoch, page.epoch)
+        for page in _pages(part, options, reader):
             table = _selected(_table(page.lines), options)
             for batch in table.select(wanted.names).to_batches():
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=wanted)
-            after = last.seq
-    except HistoryGone as gone:
-        raise SourceError(f"{part.url}: {gone}") from None
     except ZqError as error:
         raise SourceError(str(error)) from None
     finally:
         reader.close()
+
+
+def _pages(
+    part: HistoryRange, options: SourceOptions, reader: HistoryReader
+) -> Iterator[HistoryPage]:
+    """The pages of a range, without records that are gone. Raises `SourceError` if they matter."""
+    after = part.after
+    while after < part.until:
+        try:
+            page = reader.page(after, until=part.until)
+        except HistoryGone as gone:
+            _may_go_on(part, options, reader, gone)
+            after = gone.min_seq - 1
+            continue
+        if page.epoch != part.epoch:
+            raise other_database(part.url, part.epoch, page.epoch)
+        last = page.last
+        if last is None:
+            raise earlier_state(part.url, part.until, page.max_seq)
+        yield page
+        after = last.seq
+
+
+def _may_go_on(
+    part: HistoryRange, options: SourceOptions, reader: HistoryReader, gone: HistoryGone
+) -> None:
+    """Raise `SourceError` unless a range may go on without the records that are gone.
+
+    Where retention removes a batch at its age, the record that was the oldest when the read was
+    planned is often gone when the first task asks for it. No older record is left behind then.
+    """
+    now = reader.page(limit=1)
+    if now.epoch != part.epoch:
+        raise other_database(part.url, part.epoch, now.epoch)
+    oldest = now.max_seq + 1 if now.first is None else now.first.seq
+    if options.fail_on_data_loss and not (part.from_oldest and oldest >= gone.min_seq):
+        raise SourceError(f"{part.url}: {gone} (failOnDataLoss=false does that)")
+
+
+def earlier_state(url: str, read: int, last: int) -> SourceError:
+    """The error for a server that lacks records that it had."""
+    return SourceError(
+        f"{url} was put back to an earlier state: it had record {read}, and its last is {last}:"
+        " begin a new query with a checkpoint of its own"
+    )
 
 
 def other_database(url: str, before: str, now: str) -> SourceError:
@@ -191,4 +235,5 @@ class HistoryRead(DataSourceReader):
             )
         after = max(after, there.min_seq - 1)
         until = there.max_seq if options.until is None else min(there.max_seq, options.until)
-        return split(url, there.epoch, after, until, options.records_per_partition)
+        whole = HistoryRange(url, there.epoch, after, until, from_oldest=options.after is None)
+        return split(whole, options.records_per_partition)

@@ -3,6 +3,8 @@
 An offset is ``{"servers": {address: {"epoch": …, "seq": …}}}``: the last record that was read from
 each server. A server may join a running stream, or may have lost records. Then `from` beside `seq`
 tells where its first batch begins, so that the batch has the same records when it is read again.
+`oldest` beside `seq` tells that nothing was read yet, and that the first batch begins with the
+oldest record, whichever that is by then.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +18,14 @@ from zq.client.errors import Unavailable
 from zq.features.history.client import HistoryPage
 from zq.spark.errors import SourceError
 from zq.spark.source.options import SourceOptions
-from zq.spark.source.reading import HistoryRange, extent_of, fetch, other_database, split
+from zq.spark.source.reading import (
+    HistoryRange,
+    earlier_state,
+    extent_of,
+    fetch,
+    other_database,
+    split,
+)
 
 Position = dict[str, Any]
 Offset = dict[str, dict[str, Position]]
@@ -46,8 +55,9 @@ class HistoryStream(DataSourceStreamReader):
                 raise other_database(url, known["epoch"], last["epoch"])
             first = max(known["seq"] if known else -1, last.get("from", -1))
             if first >= 0:
-                most = self._options.records_per_partition
-                found += split(url, last["epoch"], first, last["seq"], most)
+                from_oldest = known is None or "oldest" in known
+                whole = HistoryRange(url, last["epoch"], first, last["seq"], from_oldest)
+                found += split(whole, self._options.records_per_partition)
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -96,19 +106,20 @@ class HistoryStream(DataSourceStreamReader):
         return found
 
     def _begin(self, page: HistoryPage) -> Position:
-        return _position(page, page.max_seq if self._options.from_latest else page.min_seq - 1)
+        if self._options.from_latest:
+            return _position(page, page.max_seq)
+        begin = _position(page, page.min_seq - 1)
+        # An empty history has no record that could go before it is read.
+        return begin if page.min_seq > page.max_seq else {**begin, "oldest": True}
 
     def _go_on(self, url: str, known: Position, page: HistoryPage) -> Position:
         if page.epoch != known["epoch"]:
             raise other_database(url, known["epoch"], page.epoch)
         if known["seq"] > page.max_seq:
-            raise SourceError(
-                f"{url} was put back to an earlier state: record {known['seq']} was read, and its"
-                f" last is {page.max_seq}: begin a new query with a checkpoint of its own"
-            )
+            raise earlier_state(url, known["seq"], page.max_seq)
         if known["seq"] >= page.min_seq - 1:
             return known
-        if self._options.fail_on_data_loss:
+        if self._options.fail_on_data_loss and "oldest" not in known:
             raise SourceError(
                 f"{url} has no records {known['seq'] + 1} to {page.min_seq - 1} any more: they were"
                 " past their retention before they were read. failOnDataLoss=false goes on without"
