@@ -311,6 +311,18 @@ def test_a_server_that_stays_busy_ends_the_write_after_a_time(
     assert len(front.seen) > 1
 
 
+def test_a_write_need_not_wait_for_a_busy_server(
+    lab: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "time", Sleeping())
+    with (
+        Front(lab.url, ["busy"] * 1_000) as front,
+        pytest.raises(SourceError, match=r"has taken no jobs for 0 s \(retryFor\)"),
+    ):
+        store(front.url, rows("never", 1), "w-0", retryFor="0")
+    assert len(front.seen) == 1
+
+
 def test_a_full_queue_gets_as_many_jobs_as_it_has_room_for(
     lab: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

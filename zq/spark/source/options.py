@@ -125,6 +125,7 @@ class _Given:
 def parse(options: Mapping[str, str]) -> SourceOptions:
     """The options of a DataFrame's reader or writer. Raises `SourceError`."""
     given = _Given(options)
+    retry_for = given.number("retryFor")
     table = given.choice("table", *SELECTING)
     selecting = given.selecting(table)
     for outcome in selecting.get("outcome", OUTCOMES[0]).split(","):
@@ -148,7 +149,7 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
         priority=given.number("priority"),
         batch_size=given.number("batchSize", 1) or 1_000,
         write_id=given.text("writeId"),
-        retry_for_s=float(given.number("retryFor") or 600),
+        retry_for_s=600.0 if retry_for is None else float(retry_for),
         bad_rows=given.text("badRows"),
         order_by=given.text("orderBy"),
     )
