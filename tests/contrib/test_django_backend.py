@@ -13,7 +13,7 @@ from django.test import Client, override_settings
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict
 
-from zq import InvalidPayload, outbox
+from zq import InvalidOption, InvalidPayload, outbox
 from zq.client.worker.worker import Worker
 from zq.contrib.django.execution import worker_app
 from zq.contrib.django.outbox import address_of
@@ -197,6 +197,20 @@ async def test_a_task_that_takes_too_long_says_so(zq_server: TestServer, work: W
     assert (
         error.traceback == f"{error.exception_class_path}: the execution took longer than 0.1 s\n"
     )
+
+
+async def test_an_argument_may_be_the_fair_key_of_a_task(
+    zq_server: TestServer, work: Work, database: None
+) -> None:
+    with settings_of(zq_server, OPTIONS={"job": {"fair_key": "name"}}):
+        result = await told.aenqueue(name="ann")
+        with pytest.raises(InvalidOption, match=r"add: fair_key: 'name' is no argument"):
+            await add.aenqueue(1, 2)
+        await work()
+        await result.arefresh()
+    assert result.return_value["name"] == "ann"
+    async with zq_server.app() as app:
+        assert (await app.backend.by_key(result.id)).fair_key == "ann"
 
 
 async def test_a_failed_task_is_tried_again(

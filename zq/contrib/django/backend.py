@@ -1,7 +1,7 @@
 """The backend: Django's tasks become jobs of zq, at once or with the caller's transaction."""
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from uuid import uuid4
 
@@ -112,7 +112,9 @@ class ZqBackend(BaseTaskBackend):
             own["run_at"] = moment
             own["meta"] = {**self.job_options.get("meta", {}), "run_after": moment.isoformat()}
         options = merge(DEFAULTS, self.job_options, own)
-        form = Form(task.queue_name, task.module_path, options)
+        # Its arguments are those of a payload, which has no context.
+        function = partial(task.func, None) if task.takes_context else task.func
+        form = Form(task.queue_name, task.module_path, options, function=function)
         return form.submission({"args": args, "kwargs": kwargs}, key=id)
 
     def get_result(self, result_id: str) -> Any:

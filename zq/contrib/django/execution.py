@@ -15,6 +15,7 @@ from django.utils.module_loading import import_string
 from zq.client.app import App
 from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.events import Event
+from zq.client.options import Options
 from zq.client.payloads import call_of
 from zq.client.running import Running, current_job
 from zq.client.task import AsyncTask, SyncTask, Task
@@ -80,7 +81,9 @@ def _task(app: App, backend: ZqBackend, path: str, worker_id: str) -> Task[Any, 
         return None
     function = _function(backend, task, worker_id)
     kind = AsyncTask if inspect.iscoroutinefunction(function) else SyncTask
-    return kind(app.core, function, path, task.queue_name, {"priority": priority_of(task)})
+    # A worker needs no fair key, and its function has other parameters than the task.
+    own: Options = {"priority": priority_of(task), "fair_key": None}
+    return kind(app.core, function, path, task.queue_name, own)
 
 
 def _function(backend: ZqBackend, task: Any, worker_id: str) -> Callable[..., Any]:
