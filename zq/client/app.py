@@ -170,8 +170,8 @@ class App:
         A function becomes a task with these options, which a task has already. It is called without
         arguments. `tz` is an IANA zone; without one, the server's holds. Workers register the
         schedules when they start. If the app has a `cron_group`, they remove those that the code no
-        longer names. So that a run
-        does not begin while another one goes on, give it a `key`. Raises `InvalidOption`.
+        longer names. Give it a `key` so that no run begins while another one goes on. Raises
+        `InvalidOption`.
         """
         if not isinstance(expression, str):
             raise InvalidOption(

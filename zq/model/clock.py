@@ -55,11 +55,15 @@ class Clock(Protocol):
         """Run `callback` in the event loop once `seconds` of monotonic time have passed."""
 
 
+def now_ms() -> int:
+    """Wall time of the machine: milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
 class SystemClock:
     """The machine's clock and the running event loop's timers."""
 
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+    now_ms = staticmethod(now_ms)
 
     monotonic = staticmethod(time.monotonic)
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from zq.client.errors import BackendError, Unavailable, ZqError, refusal
+from zq.client.errors import PASSING, BackendError, Unavailable, ZqError, refusal
 from zq.client.formats import CODECS, JSON
 
 _OTHER_NAME = (62, 64)
@@ -91,6 +91,9 @@ def _tls(url: str, error: ssl.SSLError) -> str:
 FIRST_DELAY_S = 0.1
 LONGEST_DELAY_S = 5.0
 
+LASTING = (408, 507)
+"""Statuses of `PASSING` that the next seconds do not change: a slow connection, a full disk."""
+
 UNDECIDED = ("outcome_unknown", "internal")
 """Codes of refusals after which the change may still have been made."""
 
@@ -159,7 +162,7 @@ class Reply:
 
     @property
     def retry_after(self) -> float:
-        """The seconds that the server asks the client to wait, or 0."""
+        """The seconds that the server asks the client to wait, or 0. See `jittered`."""
         text = self.headers.get("retry-after", "")
         return float(text) if text.isdecimal() and len(text) < 10 else 0.0
 
@@ -217,6 +220,8 @@ class Transport(Protocol):
 def jittered(attempt: int, least: float = FIRST_DELAY_S) -> float:
     """Seconds to wait after try number `attempt` (from 0): any time up to a doubling bound.
 
+    The bound is `least` at first, and never more than `LONGEST_DELAY_S`. A server's `Retry-After`
+    is such a bound: the wait may be shorter.
     "Full jitter": see the AWS Architecture Blog, "Exponential Backoff And Jitter", 2015.
     """
     return random.uniform(0.0, min(LONGEST_DELAY_S, least * 2.0 ** min(attempt, 16)))
@@ -252,7 +257,7 @@ async def persist(
 
 
 def _may_pass(reply: Reply, safe: bool) -> bool:
-    if reply.status not in (429, 500, 502, 503, 504):
+    if reply.status not in PASSING or reply.status in LASTING:
         return False
     if safe:
         return True

@@ -15,7 +15,6 @@ worker takes them, and the diagnosis does not count them as waiting.
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -26,6 +25,7 @@ from zq.client.errors import JobNotFound, JobState
 from zq.client.flows import CHORD, DELAY, THEN, ChordPlace
 from zq.client.running import Running
 from zq.client.values import Dedupe, Submission
+from zq.model.clock import now_ms
 from zq.model.job import Retention
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ async def go_on(backend: Backend, running: Running[Any], result: Any) -> None:
     if then.traceparent is None:
         then = msgspec.structs.replace(then, traceparent=running.traceparent)
     if then.meta is not None and DELAY in then.meta:
-        then = msgspec.structs.replace(then, ready_at=_now_ms() + then.meta[DELAY])
+        then = msgspec.structs.replace(then, ready_at=now_ms() + then.meta[DELAY])
     if CHORD not in meta:
         await _enqueue(backend, then, f"chain:{running.id}", result)
         return
@@ -75,7 +75,7 @@ async def go_on(backend: Backend, running: Running[Any], result: Any) -> None:
 async def _passes_root(backend: Backend, place: ChordPlace, result: Any) -> bool:
     """Leave the result at the first node that nobody has reached. Return True if there is none."""
     member = str(place.index)
-    expires_at = _now_ms() + KEPT_MS
+    expires_at = now_ms() + KEPT_MS
     node = (place.size + place.index) // 2
     while node:
         key = _key(place, node)
@@ -95,10 +95,6 @@ async def _passes_root(backend: Backend, place: ChordPlace, result: Any) -> bool
             return False
         node //= 2
     return True
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _key(place: ChordPlace, node: int) -> str:

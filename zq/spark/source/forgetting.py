@@ -5,7 +5,6 @@ They stay for a day, in which a copy of a task may still be on its way. Names be
 the write, so the oldest ones are found first.
 """
 
-import time
 from collections.abc import Iterator
 from urllib.parse import quote
 from uuid import uuid4
@@ -16,6 +15,7 @@ from zq.client.backend import run
 from zq.client.errors import ZqError
 from zq.client.http.blocking import BlockingTransport
 from zq.client.http.transport import Request
+from zq.model.clock import now_ms
 from zq.spark.source.options import SourceOptions
 
 ONCE = "spark-once-"
@@ -36,11 +36,6 @@ class _Page(msgspec.Struct):
 def name_for_once() -> str:
     """The producers' name of a write without a `writeId`."""
     return f"{ONCE}{now_ms():012x}-{uuid4().hex}"
-
-
-def now_ms() -> int:
-    """The time in milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 def forget_old(options: SourceOptions) -> None:
