@@ -126,6 +126,18 @@ async def test_an_empty_directory_begins_at_a_moment(
     assert (exported(out) if expected else []) == expected
 
 
+async def test_a_moment_is_found_beside_records_that_are_gone(site: Site, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for count in (2, 1, 1):
+        site.clock.advance(3_600_000)
+        await finish(site, count)
+    # As where a batch was unreadable, and was set aside.
+    site.run_sql("DELETE FROM log_batches WHERE last_seq = 3")
+    ran = await export(site, out, "--since", "2025-06-15T17:06:40")
+    assert ran.code == 0, ran
+    assert exported(out) == [4]
+
+
 async def test_so_long_ago_is_a_moment_too(site: Site, tmp_path: Path) -> None:
     await finish(site, 1)
     assert (await export(site, tmp_path / "a", "--since", "10s")).output.startswith("0 new")

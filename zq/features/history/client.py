@@ -135,12 +135,19 @@ class HistoryReader:
         low, high = found.min_seq, found.max_seq + 1
         while low < high:
             middle = (low + high) // 2
-            record = self.page(middle - 1, limit=1).first
+            record = self._first_from(middle)
             if record is not None and record.finished_at >= time:
                 high = middle
             else:
                 low = middle + 1
         return low
+
+    def _first_from(self, seq: int) -> "Mark | None":
+        """The first record with this number or a higher one. Some may be gone."""
+        try:
+            return self.page(seq - 1, limit=1).first
+        except HistoryGone as gone:
+            return self._first_from(gone.min_seq)
 
     def close(self) -> None:
         """Close the connection. The next page opens another."""
