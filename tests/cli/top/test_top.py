@@ -230,6 +230,43 @@ async def test_a_table_for_pipes_and_a_document_for_scripts(either: Watched) -> 
     assert (document["in_flight"], document["scheduled"]) == ([], [])
 
 
+async def test_each_list_is_shown_up_to_its_twentieth_job(either: Watched) -> None:
+    soon = {"ready_at": time.time_ns() // 1_000_000 + HOUR_MS}
+    ready, scheduled = await either.fill(25), await either.fill(25, **soon)
+    code, output, errors = await zq_top("--url", either.admin_url, "--json", "--once")
+    assert (code, errors) == (0, "")
+    document = json.loads(output)
+    assert document["server"]["total_scheduled"] == 25
+    shown = [[job["id"] for job in document[name]] for name in ("ready", "scheduled")]
+    assert shown == [ready[:20], scheduled[:20]]
+    code, output, errors = await zq_top("--url", either.admin_url)
+    assert "ready: the first 20 of 25" in output.lower()
+    assert "scheduled: the first 20 of 25" in output.lower()
+
+
+async def test_documents_go_on_and_are_of_their_time(either: Watched) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "zq.cli", "top", "--json", "-r", "50ms"),
+        *("--url", either.admin_url),
+        env=clean_environment(),
+        stdout=PIPE,
+    )
+    assert process.stdout is not None
+    ids: list[str] = []
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            # Idle for some documents, then with a job more.
+            for number in range(9):
+                ids += await either.fill(number % 3 // 2)
+                shown = None
+                while shown != ids:
+                    document = json.loads(await process.stdout.readline())
+                    shown = [job["id"] for job in document["ready"]]
+    finally:
+        process.kill()
+        await process.wait()
+
+
 async def test_without_a_display_no_library_for_displays_is_needed(
     server: Watched, tmp_path: Path
 ) -> None:

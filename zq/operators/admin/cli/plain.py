@@ -10,10 +10,10 @@ from zq.cli.output import print_json, print_table
 from zq.cli.terminal import say
 from zq.client.http.address import Address
 from zq.operators.admin.cli import summary
-from zq.operators.admin.cli.feed import Link, link
-from zq.operators.admin.cli.job_lists import LISTS, Heard
+from zq.operators.admin.cli.feed import link
+from zq.operators.admin.cli.job_lists import Heard
 from zq.operators.admin.model import ListName
-from zq.operators.admin.wire import AdminJob, HeadPlace, SubscribeMessage
+from zq.operators.admin.wire import AdminJob
 
 ROWS = 20
 """The number of jobs of each list that are shown."""
@@ -24,8 +24,7 @@ async def print_once(address: Address) -> None:
 
     Raises `Unavailable` or `BackendError`.
     """
-    async with link(address) as connection:
-        heard = await _snapshot(connection)
+    heard = await _snapshot(address)
     state = heard.server
     where = address.url.partition("://")[2]
     say(f"{where}: server {state.version}, {summary.list_totals(state)}")
@@ -43,25 +42,25 @@ async def print_lines(address: Address, refresh_s: float, *, once: bool) -> None
 
     Raises `Unavailable` or `BackendError`.
     """
-    async with link(address) as connection:
-        while True:
-            print_json(_document(await _snapshot(connection)))
-            if once:
-                return
-            await asyncio.sleep(refresh_s)
-
-
-async def _snapshot(connection: Link) -> Heard:
-    """Read a snapshot of the present lists."""
-    for name in LISTS:
-        await connection.say(SubscribeMessage(name, HeadPlace(), ROWS))
-    # The server chooses the first snapshot; each request gets another one.
-    shown = 0
     while True:
-        heard = await connection.hear()
-        shown += heard.event == "job_snapshot"
-        if shown == len(LISTS):
-            return heard
+        print_json(_document(await _snapshot(address)))
+        if once:
+            return
+        await asyncio.sleep(refresh_s)
+
+
+async def _snapshot(address: Address) -> Heard:
+    """Read the first `ROWS` jobs of each list.
+
+    A connection begins with a snapshot of the heads of all lists, at this moment. If it stayed open
+    until the next document, what comes meanwhile would have to be read, or the server ends it.
+    """
+    async with link(address) as connection:
+        while (heard := await connection.hear()).event != "job_snapshot":
+            pass
+    for window in heard.windows().values():
+        del window.items[ROWS:]
+    return heard
 
 
 def _row(job: AdminJob, name: ListName) -> tuple[object, ...]:
