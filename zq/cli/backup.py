@@ -6,10 +6,11 @@ The file gets its name when it is complete and on the disk. Before, it is invisi
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -99,47 +100,68 @@ def new_file(path: Path, *, replace: bool = False) -> Iterator[BinaryIO]:
     if not replace and os.path.lexists(path):
         raise FileExistsError(path)
     folder = path.absolute().parent
-    with _opened(folder) as (file, name):
+    with _opened(folder) as (file, give_name):
         yield file
         file.flush()
         os.fsync(file.fileno())
-        if replace:
-            with _named(folder, name) as beside:
-                beside.replace(path)
-        else:
-            _link(name, path)
+        give_name(path, replace)
         _sync(folder)
 
 
+GiveName = Callable[[Path, bool], None]
+"""Gives a file its name, and says whether that may replace another file."""
+
+
 @contextmanager
-def _opened(folder: Path) -> Iterator[tuple[BinaryIO, str]]:
-    """A new file, and a path to it."""
+def _opened(folder: Path) -> Iterator[tuple[BinaryIO, GiveName]]:
+    """A new file, and what gives it its name."""
     try:
         descriptor = os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, PRIVATE)
     except OSError:
         # Not every file system supports them. If the directory is at fault, the next line shows it.
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".zq-", suffix=".part") as named:
-            yield cast(BinaryIO, named), named.name
+        descriptor, beside = tempfile.mkstemp(".part", ".zq-", folder)
+        try:
+            with os.fdopen(descriptor, "r+b") as file:
+                yield file, partial(_rename, Path(beside))
+        finally:
+            Path(beside).unlink(missing_ok=True)
         return
     with os.fdopen(descriptor, "r+b") as file:
-        yield file, f"/proc/self/fd/{descriptor}"
+        yield file, partial(_link, f"/proc/self/fd/{descriptor}")
 
 
-@contextmanager
-def _named(folder: Path, name: str) -> Iterator[Path]:
-    """Another name for a file, under which it can replace an existing one."""
-    beside = folder / f".zq-{os.getpid()}.part"
-    _link(name, beside)
+def _rename(beside: Path, path: Path, replace: bool) -> None:
+    """Name a file that has another name. FAT, CIFS and others have no hard links."""
+    if replace:
+        beside.replace(path)
+        return
+    # An empty file holds the name, since a rename alone would replace what came meanwhile.
+    path.touch(PRIVATE, exist_ok=False)
     try:
-        yield beside
+        beside.replace(path)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _link(nameless: str, path: Path, replace: bool) -> None:
+    """Name a file that has no name."""
+    if not replace:
+        _give_link(nameless, path)
+        return
+    # A link replaces nothing, but a rename does.
+    beside = path.absolute().parent / f".zq-{os.getpid()}.part"
+    _give_link(nameless, beside)
+    try:
+        beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
 
 
-def _link(name: str, path: Path) -> None:
+def _give_link(nameless: str, path: Path) -> None:
     # Python passes the flag to follow a link on only if it also passes a directory. The number of
     # the directory is ignored, since the name is absolute.
-    os.link(name, path, src_dir_fd=0, follow_symlinks=True)
+    os.link(nameless, path, src_dir_fd=0, follow_symlinks=True)
 
 
 def _sync(folder: Path) -> None:
