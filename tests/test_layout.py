@@ -76,7 +76,7 @@ LAYERS: dict[str, set[str]] = {
         *("answers", "verbs", "terms", "config", "instance", "setting"),
     },
     "outbox": {"client", "model"},
-    "moving": set(),
+    "moving": {"model"},
     "contrib": {"client", "model", "outbox", "logs"},
     "testing": {"client", "client.embedded", "model", "config", "runtime"},
     "spark": {"model", "client"},

@@ -25,6 +25,10 @@ def told(capsys: pytest.CaptureFixture[str], code: int) -> Told:
     return code, [json.loads(line) for line in said.out.splitlines()], said.err
 
 
+def call(argument: object) -> lines.WaitingCall:
+    return lines.WaitingCall("q", "send", (argument,), {}, "huey:2", None, None)
+
+
 def test_priority_time_and_retries_come_along(
     tasks: MemoryHuey, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -61,18 +65,40 @@ def test_what_nobody_wants_any_more_is_left_and_counted(
     assert "1 calls of pipelines left" in said
 
 
-def test_an_argument_that_is_no_json_stops_it_all(
-    tasks: MemoryHuey, capsys: pytest.CaptureFixture[str]
-) -> None:
-    @tasks.task()
-    def send(to: object) -> None: ...
+def holding_itself() -> list[object]:
+    ring: list[object] = []
+    ring.append(ring)
+    return ring
 
-    send("a")
-    send({1, 2})
-    left = Counter[str]()
-    code, jobs, said = told(capsys, lines.write(huey.calls(tasks, "q", left), left))
+
+def nested(depth: int) -> object:
+    value: object = 0
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        *({1, 2}, float("nan"), float("inf"), 2**64, "\ud800", holding_itself(), nested(127)),
+        *(nested(100_000), {1: "a"}, [({"a": {None: 1}},)]),
+    ],
+    ids=lambda argument: type(argument).__name__,
+)
+def test_an_argument_that_is_no_json_stops_it_all(
+    argument: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = [call("a"), call(argument)]
+    code, jobs, said = told(capsys, lines.write(calls, Counter()))
     assert (code, jobs) == (1, [])
-    assert "send (id huey:" in said
+    assert "send (id huey:2) has an argument that is no JSON (" in said
+
+
+def test_an_argument_that_is_json_comes_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [nested(126), 2**64 - 1, -(2**63), 0.1, True, None, "später", {"a": [{}]}]
+    code, jobs, _ = told(capsys, lines.write(map(call, arguments), Counter()))
+    assert (code, [job["payload"]["args"][0] for job in jobs]) == (0, arguments)
 
 
 def test_an_app_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,12 +113,13 @@ class Shop:
 def test_jobs_of_rq_come_with_their_order_and_time_and_others_are_left(
     redis: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    queue = Queue("letters", connection=Redis.from_url(redis))
-    queue.enqueue(len, "first", retry=Retry(max=2))
-    queue.enqueue(len, "second")
-    queue.enqueue_in(timedelta(hours=1), len, "later")
-    queue.enqueue(Shop().sell)
-    queue.enqueue(len, "after", depends_on=queue.enqueue(len, "third"))
+    with Redis.from_url(redis) as connection:
+        queue = Queue("letters", connection=connection)
+        queue.enqueue(len, "first", retry=Retry(max=2))
+        queue.enqueue(len, "second")
+        queue.enqueue_in(timedelta(hours=1), len, "later")
+        queue.enqueue(Shop().sell)
+        queue.enqueue(len, "after", depends_on=queue.enqueue(len, "third"))
     code, jobs, said = told(capsys, rq.main(["letters", "empty", "--url", redis]))
     assert code == 0
     assert [job["payload"]["args"] for job in jobs] == [["first"], ["second"], ["third"], ["later"]]

@@ -53,11 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ImportError as error:
         print(f"stopped: run this where RQ is installed: {error}", file=sys.stderr)
         return 1
-    connection = Redis.from_url(given.url)
     left: Counter[str] = Counter()
-    queues = [Queue(name, connection=connection) for name in given.queues]
     try:
-        return write((call for queue in queues for call in calls(queue, left)), left)
+        with Redis.from_url(given.url) as connection:
+            queues = [Queue(name, connection=connection) for name in given.queues]
+            return write((call for queue in queues for call in calls(queue, left)), left)
     except RedisError as error:
         print(f"stopped: {given.url}: {error}", file=sys.stderr)
         return 1
