@@ -11,6 +11,9 @@ from conformance.site import Site
 
 from zq.moving import zizq
 
+MAX_BODY = 2 * 2**20
+"""The largest request that the new server takes."""
+
 
 @pytest.fixture
 async def old(site: Site) -> AsyncIterator[Client]:
@@ -20,7 +23,7 @@ async def old(site: Site) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def new(tmp_path: Path) -> AsyncIterator[Client]:
-    site = Site(tmp_path / "new", {})
+    site = Site(tmp_path / "new", {"max_body": MAX_BODY})
     await site.start()
     async with Client(site, JSON) as client:
         yield client
@@ -76,3 +79,13 @@ async def test_what_waits_comes_in_order_and_only_once(
     assert [kept(job) for job in now["jobs"][-3:]] == [kept(job) for job in was["jobs"][-3:]]
     (entry,) = (await told(new, "GET", "/crons/shop"))["entries"]
     assert (entry["expression"], entry["timezone"]) == ("0 3 * * *", "Europe/Berlin")
+
+
+async def test_a_page_is_cut_into_requests_that_the_server_takes(old: Client, new: Client) -> None:
+    # The Cyrillic text would be twice as large as a request if it was escaped.
+    payloads = [*("a" * (MAX_BODY // 4) for _ in range(9)), *("ш" * (MAX_BODY // 3), "\U0001f41f")]
+    for payload in payloads:
+        await told(old, "POST", "/jobs", {"queue": "q", "type": "t", "payload": payload})
+    assert await move(old, new) == 0
+    jobs = (await told(new, "GET", "/jobs"))["jobs"]
+    assert [job["payload"] for job in jobs] == payloads

@@ -6,10 +6,13 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 TIMEOUT_S = 60
+
+PART_BYTES = 2**20
+"""The size of a request with many items. A server refuses large ones, and a page may be larger."""
 
 Doc = dict[str, Any]
 
@@ -45,13 +48,14 @@ class MovingServer:
 
     def ask(self, method: str, path: str, body: object = None, *, missing: object = None) -> Any:
         """The document of an answer; `missing` if there is no such route. Raises `MovingError`."""
-        url, data = self._url + path, None if body is None else json.dumps(body).encode()
+        url = self._url + path
         if not url.startswith(("http://", "https://")):
             raise MovingError(f"{url!r} is no server: begin it with http:// or https://")
         if not path.startswith("/"):
             raise MovingError(f"the server names {path!r} as its next page, which is no path")
-        request = urllib.request.Request(url, data, self._headers, method=method)
         try:
+            data = None if body is None else encoded(body)
+            request = urllib.request.Request(url, data, self._headers, method=method)
             with self._opener.open(request, timeout=TIMEOUT_S) as reply:
                 return json.loads(reply.read() or b"null")
         except urllib.error.HTTPError as error:
@@ -63,6 +67,26 @@ class MovingServer:
             raise MovingError(f"{method} {url}: {error.code} {said}") from None
         except (OSError, ValueError) as error:
             raise MovingError(f"{method} {url}: {error}") from None
+
+
+def encoded(body: object) -> bytes:
+    """The body of a request. Escapes would make texts up to three times as long as they were."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def parts(items: Iterable[Doc]) -> Iterator[list[Doc]]:
+    """Cut items into parts for a request each: of up to `PART_BYTES`, or of one item."""
+    part: list[Doc] = []
+    size = 0
+    for item in items:
+        more = len(encoded(item))
+        if part and size + more > PART_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(item)
+        size += more
+    if part:
+        yield part
 
 
 def quoted(name: str) -> str:

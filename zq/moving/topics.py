@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlencode
 
-from zq.moving.servers import Doc, MovingServer, quoted, told
+from zq.moving.servers import Doc, MovingServer, parts, quoted, told
 
 PREFIX = "/v0"
 PAGE = 1_000
@@ -60,11 +60,11 @@ def _copy_records(source: MovingServer, target: MovingServer, topic: str) -> int
     while True:
         wanted = {"from_seq": cursor, "limit": PAGE, "include_tags": True}
         page = source.ask("POST", f"{path}/diff", wanted)
-        if page["records"]:
-            records = [_new(record) for record in page["records"]]
-            key = f"moved:{cursor}"
-            target.ask("POST", path, {"records": records, "idempotency_key": key})
-            copied += len(records)
+        first = copied
+        for part in parts(map(_new, page["records"])):
+            key = f"moved:{cursor}+{copied - first}"
+            target.ask("POST", path, {"records": part, "idempotency_key": key})
+            copied += len(part)
         cursor = page["next_from_seq"]
         if page["caught_up"]:
             return copied

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from zq.moving.servers import Doc, MovingError, MovingServer, quoted, told
+from zq.moving.servers import Doc, MovingError, MovingServer, parts, quoted, told
 
 PAGE = 1_000
 WINDOW_MS = 7 * 24 * 3_600_000
@@ -37,9 +37,9 @@ def move(source: MovingServer, target: MovingServer) -> Counter[str]:
         target.ask("PUT", f"/crons/{quoted(name)}", _schedules(group))
         done["groups of schedules copied"] += 1
     for page in _pages(source, f"/jobs?status=ready,scheduled&limit={PAGE}"):
-        if page:
-            target.ask("POST", "/jobs/bulk", {"jobs": [_new(job) for job in page]})
-        done["jobs copied"] += len(page)
+        for part in parts(map(_new, page)):
+            target.ask("POST", "/jobs/bulk", {"jobs": part})
+            done["jobs copied"] += len(part)
     for status in ("in_flight", "completed", "dead"):
         done[f"{status} jobs left"] = source.ask("GET", f"/jobs/count?status={status}")["count"]
     return +done

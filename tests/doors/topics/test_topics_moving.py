@@ -8,7 +8,7 @@ import pytest
 from conformance.client import JSON, Client
 from conformance.site import Site
 
-from zq.moving import topics
+from zq.moving import servers, topics
 
 from .records import Records, told
 
@@ -63,6 +63,18 @@ async def test_topics_records_and_routers_are_copied_and_not_twice(
     assert (queue["config"]["lease_ms"], queue["queue"]["ready"]) == (9_000, 1)
     copied = told(await other.native.get("/v0/routers/r"))
     assert (copied["source"], copied["dest"], copied["filter"]) == tuple(router.values())
+
+
+async def test_a_page_is_cut_into_writes_of_which_none_comes_twice(
+    log: Records, other: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "PART_BYTES", 50)
+    await log.put("t")
+    await log.append("t", *range(10), "of many bytes" * 10)
+    for _ in range(2):
+        assert await move(log, other) == 0
+    records = (await other.diff("t"))["records"]
+    assert [record["data"] for record in records] == [*range(10), "of many bytes" * 10]
 
 
 async def test_a_server_that_is_not_there_is_told_of(
