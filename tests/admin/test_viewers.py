@@ -167,6 +167,33 @@ async def test_a_reading_that_fails_is_made_again(site: Site, client: Client) ->
             assert await watcher.changes(1) == [("ready", id)]
 
 
+async def test_race_a_tick_during_the_first_reading_of_a_view_is_shown(
+    site: Site, client: Client
+) -> None:
+    viewers = site.server.services.engine[Viewers]
+    sight = viewers._reads.sight
+    has_read, may_end = asyncio.Event(), asyncio.Event()
+
+    async def held(view: object) -> object:
+        seen = await sight(view)  # type: ignore[arg-type]
+        has_read.set()
+        await may_end.wait()
+        return seen
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(viewers._reads, "sight", held)
+        async with watching(site) as watcher, asyncio.timeout(PATIENCE_S):
+            await has_read.wait()
+            version = viewers._version
+            id = (await client.enqueue())["id"]
+            while viewers._version == version:
+                await pause()
+            site.clock.advance(BEAT_MS)
+            may_end.set()
+            assert (await watcher.hear())["ready"]["total"] == 0
+            assert await watcher.changes(1) == [("ready", id)]
+
+
 words = st.text(max_size=6)
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 junk = st.recursive(

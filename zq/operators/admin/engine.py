@@ -303,11 +303,10 @@ class _SharedView:
 
     def beat(self, version: int, now: float) -> bool:
         """Begin to read it again if it is out of date and may be read. Return whether it was."""
-        if self.version == version or self.frame is None:
+        if self.version == version:
             return False
-        if self._reading is not None or now < self._rested:
-            return True
-        self._begin(version)
+        if self.frame is not None and self._reading is None and now >= self._rested:
+            self._begin(version)
         return True
 
     def close(self) -> None:
