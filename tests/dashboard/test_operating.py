@@ -82,6 +82,37 @@ def test_selected_queues_are_paused_together_and_resumed(place: Place, page: Pag
     assert "paused" not in api(place, "/queues/many%20b/settings")
 
 
+@pytest.mark.parametrize("verb", ["Pause", "Resume"])
+def test_what_is_done_of_several_queues_is_told_if_one_is_refused(
+    place: Place, page: Page, verb: str
+) -> None:
+    queues = [f"{verb.lower()}-{each}" for each in "abc"]
+
+    def paused() -> list[bool]:
+        return ["paused" in api(place, f"/queues/{queue}/settings") for queue in queues]
+
+    for queue in queues:
+        url = f"{place.primary}/queues/{queue}/settings"
+        httpx.patch(url, json={"paused": verb == "Resume" or None}, trust_env=False)
+        push(place, 1, queue)
+    before = paused()
+    go(page, place, f"queues?q={verb.lower()}-&sort=name")
+    for queue in queues:
+        page.get_by_label(f"Select {queue}").check()
+    selection = page.get_by_role("region", name="Selection")
+    selection.get_by_role("button", name=f"{verb} 3…").click()
+    refused = f"**/queues/{queues[1]}/settings"
+    page.route(refused, lambda route: route.fulfill(status=503, json={"error": "it is busy"}))
+    said = f"1 of 3 queues are done. At {queues[1]}: Refused: it is busy"
+    confirm(page, f"{verb} 3 queues", said)
+    page.unroute(refused)
+    assert paused() == [not before[0], *before[1:]]
+    expect(selection).to_have_count(0)
+    if verb == "Pause":
+        page.locator(".toast").last.get_by_role("button", name="Undo").click()
+        until(lambda: paused() == before)
+
+
 def test_a_finding_leads_to_the_queue_which_says_why_its_jobs_wait(
     place: Place, page: Page
 ) -> None:

@@ -102,6 +102,8 @@ export function confirm(plan, after) {
     if (isOff() || !fields.every((each) => each.ready())) return;
     box.refuse("");
     go.disabled = true;
+    /** @type {any[]} */
+    const answers = [];
     try {
       if (!await isKnown()) {
         go.disabled = false;
@@ -109,7 +111,6 @@ export function confirm(plan, after) {
       }
       // A time from now on counts from here.
       Object.assign(plan, plan.filled?.(values()));
-      const answers = [];
       if (plan.save) save(plan.save, await (await ask(`api/${plan.path}`, { method: plan.method })).blob());
       else {
         for (const each of plan.each ?? [""]) {
@@ -121,7 +122,12 @@ export function confirm(plan, after) {
       after?.();
     } catch (error) {
       go.disabled = false;
-      if (box.open) box.refuse(refusal(error));
+      const [count, stopped] = [plan.each?.length ?? 0, plan.each?.[answers.length]];
+      if (answers.length && stopped !== undefined) {
+        box.close();
+        told({ ...plan, done: () => `${number(answers.length)} of ${number(count)} queues are done. At ${stopped}: ${refusal(error)}` }, answers, after, { failed: true });
+        after?.();
+      } else if (box.open) box.refuse(refusal(error));
       else toast(refusal(error), { failed: true });
     }
   }
@@ -139,10 +145,10 @@ export function confirm(plan, after) {
 /** @param {unknown} error */
 const refusal = (error) => (error instanceof Refusal ? `Refused: ${error.message}` : String(error));
 
-/** Say what was done, and offer the way back. @param {Pick<Plan, "done" | "undo" | "undoable">} plan @param {any[]} answers @param {() => void} [after] */
-function told(plan, answers, after) {
+/** Say what was done, and offer the way back. @param {Pick<Plan, "done" | "undo" | "undoable">} plan @param {any[]} answers @param {() => void} [after] @param {{failed?: boolean}} [look] */
+function told(plan, answers, after, look = {}) {
   const { undo } = plan;
-  toast(plan.done(answers.at(-1)), undo && (plan.undoable?.(answers) ?? true) ? { button: ["Undo", async () => {
+  toast(plan.done(answers.at(-1)), undo && (plan.undoable?.(answers) ?? true) ? { ...look, button: ["Undo", async () => {
     try {
       const text = await undo(answers);
       toast(typeof text === "string" ? text : "It is taken back.");
@@ -150,7 +156,7 @@ function told(plan, answers, after) {
     } catch (error) {
       toast(`Not taken back: ${/** @type {Error} */ (error).message}`, { failed: true });
     }
-  }] } : {});
+  }] } : look);
 }
 
 /** Have the browser store a file. @param {string} file @param {Blob} content */

@@ -43,7 +43,7 @@ export async function pause(queues, after) {
     button: many ? `Pause ${number(queues.length)} queues` : "Pause", zq: command, method: "PATCH",
     path: many ? "queues/$queue/settings" : settingsPath(queues[0]), body,
     done: () => `${together(queues)} ${many ? "are" : "is"} paused.`,
-    undo: () => Promise.all(queues.map((queue) => send("PATCH", settingsPath(queue), { paused: null }))),
+    undo: (answers) => Promise.all(queues.slice(0, answers.length).map((queue) => send("PATCH", settingsPath(queue), { paused: null }))),
   }, after);
 }
 
