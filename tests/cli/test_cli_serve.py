@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from zq import __version__
-from zq.cli.group import main
+from zq.cli.group import OF_DIRECTORIES, main
 from zq.config import SETTINGS
 
 
@@ -72,6 +73,26 @@ def test_a_bad_setting_ends_the_start_with_78(before: list[str]) -> None:
 def test_root_dir_may_stand_before_the_command() -> None:
     assert zq("--root-dir", "", "serve") == zq("serve", "--root-dir", "")
     assert zq("--root-dir", "", "serve")[1].startswith('Error: --root-dir: "" is not a path')
+
+
+@pytest.mark.parametrize(
+    "command", ["jobs", "damage --acknowledge", "compact", "status --help", "salvage old new"]
+)
+def test_a_root_dir_before_a_command_that_has_none_is_refused(command: str, tmp_path: Path) -> None:
+    name, *words = command.split()
+    code, output = zq("--root-dir", str(tmp_path), name, *words)
+    assert (code, f"Error: zq {name} takes no --root-dir" in output) == (2, True)
+
+
+def test_a_root_dir_may_stand_before_every_command_that_has_one() -> None:
+    def has_one(command: click.Command) -> bool:
+        within = getattr(command, "commands", {}).values()
+        names = {each.name for each in command.params}
+        return "root_dir" in names or any(map(has_one, within))
+
+    assert isinstance(main, click.Group)
+    found = {name for name, command in main.commands.items() if has_one(command)}
+    assert found == set(OF_DIRECTORIES)
 
 
 def test_the_short_flag_of_the_in_flight_limit() -> None:

@@ -31,6 +31,9 @@ MEANT = {
 LOGGING = ("serve", "worker")
 """Commands that log which variables nothing reads."""
 
+OF_DIRECTORIES = ("serve", "check", "restore", "tls")
+"""Commands that have the option `--root-dir`."""
+
 
 def _open_standard_descriptors() -> None:
     """Open /dev/null as 0, 1 and 2 if they are closed.
@@ -144,7 +147,7 @@ Examples:
 """,
 )
 @click.version_option(__version__, prog_name="zq", message="%(prog)s %(version)s")
-@click.option("--root-dir", metavar="PATH", help="Data directory, as for zq serve.")
+@click.option("--root-dir", metavar="PATH", help="Data directory of serve, check, restore and tls.")
 @click.option("-k", "--license-key", hidden=True)
 @click.pass_context
 def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> None:
@@ -152,6 +155,11 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
 
     Options without a command are those of serve: `zq --port 0`.
     """
+    if root_dir is not None and ctx.invoked_subcommand not in OF_DIRECTORIES:
+        ctx.fail(
+            f"zq {ctx.invoked_subcommand} takes no --root-dir, which is for serve, check, restore"
+            " and tls: where a server is asked, --url names it"
+        )
     before_command = {"root_dir": root_dir, "license_key": license_key}
     given = {name: text for name, text in before_command.items() if text is not None}
     if ctx.invoked_subcommand not in LOGGING:
