@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from documents import code, words
 
 from zq import systemd
+from zq.cli.ending import EX_CONFIG
 from zq.cli.group import main
-from zq.cli.serve import EX_CONFIG
 from zq.config import SETTINGS, Settings
 from zq.http.transport.addresses import listening_hosts
 

@@ -1,5 +1,6 @@
 """How the commands on the data directory of a stopped server begin and end."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -10,9 +11,9 @@ from click.core import ParameterSource
 from zq.cli.terminal import one_line, say
 from zq.config import Settings
 
-EX_DATABASE = 74  # sysexits.h, EX_IOERR
-EX_IN_USE = 75
-EX_CONFIG = 78
+EX_DATABASE = os.EX_IOERR
+EX_IN_USE = os.EX_TEMPFAIL
+EX_CONFIG = os.EX_CONFIG
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

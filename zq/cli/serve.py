@@ -17,8 +17,6 @@ from zq.setting import SWITCH, ConfigError, Setting, variable_given
 if TYPE_CHECKING:
     from zq.logfile import RotatingFile
 
-EX_CONFIG = 78  # sysexits.h; systemd does not restart a service after this code
-
 log = logging.getLogger("zq.serve")
 
 # Flags of Zizq without a meaning here. They are accepted, since scripts for Zizq pass them.
@@ -32,7 +30,7 @@ _SHORT = {"--license-key": "-k"}
 
 
 class _StartError(click.ClickException):
-    exit_code = EX_CONFIG
+    exit_code = os.EX_CONFIG  # systemd does not restart a service after this code
 
 
 def _name(flag: str) -> str:

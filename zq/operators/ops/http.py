@@ -135,9 +135,6 @@ class ResetApi:
         return Answer(204)
 
 
-"""How many queues have a label of their own. The cost of a scrape must not grow with the queues."""
-
-
 _POWERS = (*range(3, 12), *range(12, 22, 2))
 """Bounds of times: 8 ms, then twice as much up to 4 s, then four times as much up to 17 minutes."""
 
