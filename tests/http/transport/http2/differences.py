@@ -8,6 +8,7 @@ _MALFORMED = (
     *("upper-case", "unknown-pseudo", "pseudo-of-answers", "pseudo-after-others"),
     *("of-the-connection", "te", "empty-path", "no-method", "no-scheme", "no-path"),
     *("two-methods", "two-schemes", "two-paths", "nul", "space", "another-host"),
+    "announced-body",
 )
 _TOO_LONG = "it ends a connection at 64 KiB of headers, which its settings say"
 

@@ -110,6 +110,28 @@ async def test_trailers_are_tolerated(peer: Peer) -> None:
     assert (await peer.answer(1)).status == 201
 
 
+async def test_a_body_with_trailers_has_the_size_that_it_announced(peer: Peer) -> None:
+    trailers = [("x-sum", "1")]
+    for number, more in ((1, 1), (3, 0)):
+        head = [*POST, ("content-length", str(len(BODY) + more))]
+        peer.send(peer.headers(number, head, OPEN), DataFrame(number, BODY))
+        peer.send(peer.headers(number, trailers))
+    assert (await peer.answer(1)).reset == ErrorCodes.PROTOCOL_ERROR
+    assert (await peer.answer(3)).status == 201
+    assert json.loads((await peer.get(5, "/jobs/count")).body) == {"count": 1}
+
+
+@pytest.mark.settings(max_body=1000, max_inbox_bytes=1000)
+async def test_a_body_cut_short_by_trailers_holds_no_memory(peer: Peer) -> None:
+    head = [*POST, ("content-length", "1000"), ("expect", "100-continue")]
+    peer.send(peer.headers(1, head, OPEN))
+    await peer.until(HeadersFrame, 1)
+    peer.send(DataFrame(1, BODY), peer.headers(1, [("x-sum", "1")]))
+    assert (await peer.answer(1)).reset == ErrorCodes.PROTOCOL_ERROR
+    peer.send(peer.headers(3, POST, OPEN), DataFrame(3, BODY, flags=["END_STREAM"]))
+    assert (await peer.answer(3)).status == 201
+
+
 async def test_headers_may_come_in_continuation_frames(peer: Peer) -> None:
     block = peer.encoder.encode(GET)
     peer.send(

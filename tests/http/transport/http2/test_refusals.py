@@ -87,6 +87,7 @@ MALFORMED = {
     "nul": [*GET, ("x-test", "a\0b")],
     "space": [*GET, ("x-test", " a")],
     "another-host": [*GET, ("host", "elsewhere")],
+    "announced-body": [*GET, ("content-length", "5")],
     "fragment": changed(GET, path="/health#x"),
 }
 

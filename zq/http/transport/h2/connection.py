@@ -17,7 +17,13 @@ from zq.http.transport.channel import Channel
 from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import MAX_STREAMS, BadPeer, ErrorCode, Field, MakeCodec
 from zq.http.transport.h2.frames import Frame, Splitter, cost_of, nuisance_of
-from zq.http.transport.h2.head import EMPTY_HEAD, BadHead, check_trailers, read_head
+from zq.http.transport.h2.head import (
+    EMPTY_HEAD,
+    BadHead,
+    announced_size,
+    check_trailers,
+    read_head,
+)
 from zq.http.transport.h2.outlet import Outlet
 from zq.http.transport.h2.stream import Body, Http2Stream
 from zq.http.transport.turns import LoopTurns, Share
@@ -256,13 +262,14 @@ class Http2Connection(asyncio.Protocol):
         assert self.transport is not None
         stream = Http2Stream(number, self._outlet, self.transport, self._cut_off)
         handler: Handler = self._responder
-        head = EMPTY_HEAD
+        head, size = EMPTY_HEAD, None
         try:
             head = read_head(tuple(fields))
+            size = announced_size(head, ended=ended)
         except BadHead as error:
             handler = self._refusal(error)
         stream.bodiless = head.method == "HEAD"
-        body = None if ended else Body(self, number, self._acknowledge)
+        body = None if ended else Body(self, number, size, self._acknowledge)
         factory: Any = self._server.request_factory
         request = factory(head, EMPTY_PAYLOAD if body is None else body, self, stream, None)
         task = self._loop.create_task(self._serve(stream, request, handler))
@@ -280,15 +287,17 @@ class Http2Connection(asyncio.Protocol):
         try:
             check_trailers(fields)
         except BadHead:
-            if running := self._running.get(number):
-                self._reset(number, ErrorCode.PROTOCOL_ERROR)
-                running.cancel()
+            self._refuse_rest(number)
 
     def ended(self, number: int) -> None:
         self._stop_lingering(number)
         running = self._running.get(number)
-        if running is not None and running.body is not None and not running.stream.gone:
+        if running is None or running.body is None or running.stream.gone:
+            return
+        if running.body.is_whole:
             running.body.feed_eof()
+        else:
+            self._refuse_rest(number)
 
     def reset(self, number: int, *, by_peer: bool) -> None:
         self._stop_lingering(number)
@@ -348,6 +357,12 @@ class Http2Connection(asyncio.Protocol):
             timer.cancel()
             if reset:
                 self._reset(number, ErrorCode.NO_ERROR)
+
+    def _refuse_rest(self, number: int) -> None:
+        """Reset the stream of a request that turned out to be malformed (RFC 9113, 8.1.1)."""
+        if running := self._running.get(number):
+            self._reset(number, ErrorCode.PROTOCOL_ERROR)
+            running.cancel()
 
     def _cut_off(self, stream: Http2Stream) -> None:
         self._reset(stream.number, ErrorCode.CANCEL)

@@ -19,6 +19,7 @@ _NAME = re.compile(_TOKEN)
 _METHOD = re.compile(_TOKEN, re.IGNORECASE)
 _VALUE = re.compile(rb"(?:[^\x00\r\n\t ](?:[^\x00\r\n]*[^\x00\r\n\t ])?)?")
 _PATH = re.compile(rb"[/*][\x21-\x22\x24-\x7e]*")
+_SIZE = re.compile(r"[0-9]{1,19}")
 _PSEUDO = frozenset((b":method", b":scheme", b":authority", b":path"))
 _OF_CONNECTIONS = frozenset(
     ("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade")
@@ -69,6 +70,21 @@ def read_head(fields: tuple[Field, ...]) -> RawRequestMessage:
     if headers.get("te", "trailers") != "trailers":
         raise _bad("te may only be trailers")
     return _message(pseudo, headers)
+
+
+def announced_size(head: RawRequestMessage, *, ended: bool) -> int | None:
+    """The size that a request announces for its body, if any.
+
+    Raises BadHead if it is no number, or if the request has `ended` without that body.
+    """
+    text = head.headers.get("Content-Length")
+    if text is None:
+        return None
+    if not _SIZE.fullmatch(text):
+        raise _bad("content-length is no number of bytes")
+    if ended and int(text):
+        raise _bad(f"content-length announces {text} bytes, but no body follows")
+    return int(text)
 
 
 def check_trailers(fields: Iterable[Field]) -> None:

@@ -34,17 +34,28 @@ class Body(StreamReader):
     """The body of a request. The peer may send more when the handler has read.
 
     It calls `acknowledge` with its stream, and with the bytes that were read or dropped.
+    `announced` is the size that its request has announced, if any.
     """
 
-    __slots__ = ("_acknowledge", "_number", "_unread")
+    __slots__ = ("_acknowledge", "_announced", "_number", "_unread")
 
     def __init__(
-        self, connection: Any, number: int, acknowledge: Callable[[int, int], None]
+        self,
+        connection: Any,
+        number: int,
+        announced: int | None,
+        acknowledge: Callable[[int, int], None],
     ) -> None:
         super().__init__(connection, _LOW_WATER)
         self._number = number
+        self._announced = announced
         self._acknowledge = acknowledge
         self._unread = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """True if as many bytes have arrived as were announced, or their number was not."""
+        return self._announced in (None, self.total_bytes)
 
     def receive(self, data: bytes, weight: int) -> None:
         """Take the data of a frame that weighs `weight` bytes in the window, padding included."""
