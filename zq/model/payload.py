@@ -1,5 +1,5 @@
-"""The limits of a payload beyond valid JSON, its depth and the size of its integers; and long JSON
-in pieces, between two of which others are served.
+"""The limits of a payload beyond valid JSON, its depth and the size of its integers; JSON without
+line breaks; and long JSON in pieces, between two of which others are served.
 
 The limits take a time in proportion to the length of the text, and make no values of it.
 """
@@ -34,6 +34,16 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 def without_strings(text: bytes) -> bytes:
     """A valid JSON text in which each string is empty."""
     return STRING.sub(b'""', text)
+
+
+def one_line(text: str) -> str:
+    """A valid JSON text without line breaks: streams of jobs have one job a line.
+
+    Outside of strings line breaks have no meaning, and within them JSON has none.
+    """
+    if "\n" in text or "\r" in text:
+        return msgspec.json.format(text, indent=-1)
+    return text
 
 
 def nests_too_deeply(payload: str) -> bool:

@@ -41,7 +41,7 @@ from zq.model.job import (
 from zq.model.metadata import check_carried, check_settings
 from zq.model.names import check_dedupe, check_group, check_key, check_name
 from zq.model.patching import Patch, RetentionPatch, StrictRetention
-from zq.model.payload import MAX_DEPTH, nests_too_deeply
+from zq.model.payload import MAX_DEPTH, nests_too_deeply, one_line
 from zq.model.settling import Completion, Failure, bounded
 from zq.model.sharing import is_bare, maker, part_of, with_fields
 from zq.model.unique import BY_NAME, SPACES, KeySpace, OnConflict, Scope
@@ -338,10 +338,7 @@ def _completion(sent: _Success, place: str, codec: BodyCodec) -> Completion:
 
 def _text(raw: Raw, field: str, codec: BodyCodec) -> tuple[str, int]:
     """A value of any kind as JSON text for the store, and its size in bytes."""
-    text = str(raw, "utf-8")
-    if "\n" in text or "\r" in text:
-        # A stream carries one job a line, and line breaks outside of strings have no meaning.
-        text = msgspec.json.format(text, indent=-1)
+    text = one_line(str(raw, "utf-8"))
     if len(text) > MAX_DEPTH and nests_too_deeply(text):
         raise InvalidRequest(
             f"invalid {codec.name}: {field}: values may nest up to {MAX_DEPTH} deep"

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from doors.queue_ti.messages import Messages
-from doors.topics.records import Records
+from doors.topics.queues import Queue
+from doors.topics.records import Records, told
 from zq.doors.queue_ti.http.documents import UuidIds
 from zq.wire.ids import key_of
 
 LEASE_S = 60
 STEPS = 80
+AS_JSON = {"content-type": "application/json"}
 
 
 @dataclass
@@ -171,3 +173,20 @@ async def test_whatever_comes_by_three_doors_one_model_knows_it(api: Messages, s
         if step % 5 == 0:
             await doors.check()
     await doors.check()
+
+
+@pytest.mark.parametrize("accept", ["application/x-ndjson", "text/event-stream"])
+async def test_a_record_with_line_breaks_is_one_line_for_native_workers(
+    queue: Queue, accept: str
+) -> None:
+    native = queue.records.native
+    await queue.records.put("log")
+    router = {"source": "log", "dest": "q"}
+    told(await native.call("PUT", "/v0/routers/r", router), (201,))
+    stream = await native.take(accept=accept, prefetch=2)
+    for topic in ("q", "log"):
+        body = b'{"records":[{"data":{\n"a":\r\n1},"meta":{\n"b":2\r}}]}'
+        told(await native.send("POST", f"/v0/topics/{topic}", body, AS_JSON))
+        job = await stream.job()
+        assert (job["payload"], job["meta"]) == ({"a": 1}, {"b": 2})
+    await stream.close()

@@ -13,6 +13,7 @@ from zq.doors.topics.errors import BatchTooLarge
 from zq.doors.topics.model import MOST_NODE_BYTES, NewRecord, TagMatch, TopicConfig, check_label
 from zq.model.errors import InvalidRequest
 from zq.model.job import Extras, JobRecord, NewJob
+from zq.model.payload import one_line
 
 TYPE = "topic-record"
 """The type of the jobs that came as records."""
@@ -61,12 +62,13 @@ class Selection(NamedTuple):
 
 def new_job(queue: str, record: NewRecord, ttl_ms: int) -> NewJob:
     """The job that a record becomes. A `ttl_ms` of 0 leaves its time to the queue."""
+    payload = one_line(record.data)
     return NewJob(
         queue,
         TYPE,
-        record.data,
-        len(record.data.encode()),
-        extras=None if record.meta is None else Extras(meta=record.meta),
+        payload,
+        len(payload.encode()),
+        extras=None if record.meta is None else Extras(meta=one_line(record.meta)),
         ttl_ms=ttl_ms or None,
     )
 
