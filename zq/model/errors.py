@@ -300,6 +300,12 @@ class PayloadTooLarge(TooLarge):
 
     code = "payload_too_large"
 
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(
+            f"the payload has {size} bytes, but at most {most} are allowed: store large data"
+            " elsewhere and send its address, or raise --max-payload"
+        )
+
 
 class TooManyItems(TooLarge):
     """One bulk request has too many items."""

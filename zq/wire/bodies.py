@@ -202,10 +202,7 @@ def new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> N
 def _payload(job: _Job, codec: BodyCodec, most: int) -> tuple[str, int]:
     payload, size = _text(job.payload, "payload", codec)
     if size > most:
-        raise PayloadTooLarge(
-            f"the payload has {size} bytes, but at most {most} are allowed: store large data"
-            " elsewhere and send its address, or raise --max-payload"
-        )
+        raise PayloadTooLarge(size, most)
     return payload, size
 
 

@@ -281,6 +281,24 @@ async def test_a_schema_of_the_queue_holds_for_what_is_appended(queue: Queue) ->
     assert (await queue.counts())["ready"] == 1
 
 
+@pytest.mark.parametrize("settings", [{"max_payload": 10}])
+async def test_a_record_is_no_larger_than_payloads_may_be(queue: Queue) -> None:
+    log, large = queue.records, {"records": [{"data": 1}, {"data": "x" * 9}]}
+    await log.append("l", "x" * 9)
+    router = {"source": "l", "dest": "q"}
+    told(await log.native.call("PUT", "/v0/routers/r", router), (201,))
+    first = {**large, "config": {"type": "queue"}}
+    for topic, body in (("q", large), ("l", large), ("new", first)):
+        reply = await log.post(topic, body)
+        assert refused(reply) == (413, "payload_too_large"), topic
+        assert "11 bytes" in reply.doc["error"]["message"]
+    assert refused(await log.get("/new")) == (404, "topic_not_found")
+    assert (await queue.counts())["ready"] == 0
+    assert await log.seqs("l") == [1]
+    await log.append("q", "x" * 8)
+    assert len(await queue.claim(9)) == 1
+
+
 async def test_a_queue_can_be_made_by_its_first_write_and_deleted_with_its_jobs(
     queue: Queue,
 ) -> None:

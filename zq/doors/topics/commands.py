@@ -68,7 +68,8 @@ class Append(Command[Appended], frozen=True):
     also answers `TopicFull` or `TooManyTopics`. A write with the `key` of one before is that one.
     With a `mark`, those records are new that the producer has not sent yet: it also answers
     `SequenceGap`, `ProducerFenced` or `TooManyProducers`.
-    The records of a queue become jobs with the `keys`; without these it answers `TopicIsQueue`.
+    The records of a queue become jobs with the `keys`; without these it answers `TopicIsQueue`. If
+    a payload would have more than `most_payload` bytes, in any queue, it answers `PayloadTooLarge`.
     """
 
     brings_more: ClassVar[bool] = True
@@ -85,6 +86,7 @@ class Append(Command[Appended], frozen=True):
     key: str | None = None
     keys: Sequence[int] = ()
     mark: ProducerMark | None = None
+    most_payload: int | None = None
 
 
 class NumberJobs(Command[dict[int, int]], frozen=True):

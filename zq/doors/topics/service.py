@@ -103,6 +103,7 @@ class Topics:
             engine.admission,
             engine.mint,
             services[PayloadChecks],
+            engine.settings.max_payload,
         )
 
     def __init__(
@@ -114,9 +115,11 @@ class Topics:
         admission: Admission,
         mint: Mint,
         checks: PayloadChecks,
+        max_payload: int,
     ) -> None:
         self._reads = store.reads.of(TopicReads)
         self._checks = checks
+        self._max_payload = max_payload
         self._mint = mint
         self._queues: set[str] = set()
         """Names of topics that were seen to be queues."""
@@ -167,8 +170,9 @@ class Topics:
         """Append records. A topic that is not there is created with `create`, unless that is None.
 
         A write is recognised by its `key` for a time, or by its producer's `mark` for ever. Raises
-        `InvalidRequest` for both, `TopicNotFound`, `TopicFull`, `TooManyTopics`, `SchemaMismatch`
-        or `TooManyCompared`, the errors of producers, or that there is no room on the disk.
+        `InvalidRequest` for both, `TopicNotFound`, `TopicFull`, `TooManyTopics`, `PayloadTooLarge`,
+        `SchemaMismatch` or `TooManyCompared`, the errors of producers, or that there is no room on
+        the disk.
         """
         if key is not None and mark is not None:
             raise InvalidRequest(
@@ -181,7 +185,7 @@ class Topics:
         config = None if create is None else configured(name, DEFAULT_CONFIG, create)
         self._admission.admit(len(records), size)
         self._readers.listens = True
-        new = Append(name, records, size, config, key, mark=mark)
+        new = Append(name, records, size, config, key, mark=mark, most_payload=self._max_payload)
         if name in self._queues or (config is not None and config.type == "queue"):
             return await self._append_jobs(new)
         try:

@@ -9,7 +9,7 @@ from zq.doors.topics.model import MAX_SEQ, SEQ_BITS, NewRecord, TopicState
 from zq.doors.topics.model_jobs import new_job
 from zq.doors.topics.tick_topics import SLICE, find_topics, write_topics
 from zq.model.commands import Enqueue
-from zq.model.errors import ZqError
+from zq.model.errors import PayloadTooLarge, ZqError
 from zq.model.lifecycle import TERMINAL
 from zq.store.api import Sliced
 from zq.tick.finish import displace
@@ -86,14 +86,22 @@ def make_room(work: UnitOfWork, state: TopicState, count: int) -> Sliced[None]:
         yield None
 
 
-def store_jobs(work: UnitOfWork, batches: Sequence[RecordBatch]) -> Sliced[None]:
-    """Store records as jobs of queues, all or none. Raises what an enqueue answers."""
+def store_jobs(
+    work: UnitOfWork, batches: Sequence[RecordBatch], most_payload: int | None
+) -> Sliced[None]:
+    """Store records as jobs of queues, all or none.
+
+    Raises `PayloadTooLarge`, if payloads have a limit, and what an enqueue answers.
+    """
     keys = [key for batch in batches for key in batch.keys]
     jobs = [
         new_job(str(batch.state.name), record, batch.state.config.ttl_ms)
         for batch in batches
         for record in batch.records
     ]
+    largest = max(job.payload_size for job in jobs)
+    if most_payload is not None and largest > most_payload:
+        raise PayloadTooLarge(largest, most_payload)
     size = sum([record.size for batch in batches for record in batch.records])
     new = Enqueue(keys=keys, jobs=jobs, now=work.now, size=size)
     (reply,) = yield from enqueue_told(work, [new])

@@ -293,7 +293,7 @@ class _Writing:
         jobs = [batch for batch in batches if batch.state.config.type == "queue"]
         yield from self._compare([batch for batch in jobs if batch is not batches[0]])
         if jobs:
-            yield from store_jobs(self._work, jobs)
+            yield from store_jobs(self._work, jobs, command.most_payload)
         for batch in batches:
             self._store(batch)
             if len(batch.records) > SLICE_ROWS:

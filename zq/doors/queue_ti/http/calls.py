@@ -181,10 +181,7 @@ class MessageCalls:
 
     def _job(self, new: NewMessage) -> NewJob:
         if len(new.payload) > self._max_payload:
-            raise PayloadTooLarge(
-                f"the payload has {len(new.payload)} bytes, but at most {self._max_payload} are"
-                " allowed: store large data elsewhere, or raise --max-payload"
-            )
+            raise PayloadTooLarge(len(new.payload), self._max_payload)
         return NewJob(
             check_name("topic", new.topic),
             TYPE,
