@@ -1,5 +1,7 @@
 """Logins of queue-ti's door: how often they may fail, and how long they last."""
 
+import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,22 @@ async def test_the_failures_of_one_user_lock_out_no_other_behind_the_same_addres
         await nobody.login("ann")
     reply = await nobody.send("POST", "/auth/login", {"username": ADMIN, "password": PASSWORD})
     assert (reply.status, reply.headers["retry-after"]) == (429, "60")
+
+
+async def test_a_program_may_begin_with_many_requests_at_once(nobody: Caller) -> None:
+    caller = Caller(nobody.client, basic(ADMIN, PASSWORD))
+    login = {"username": ADMIN, "password": PASSWORD}
+    replies = await asyncio.gather(
+        *(caller.send("GET", "/stats") for _ in range(12)),
+        *(nobody.send("POST", "/auth/login", login) for _ in range(12)),
+    )
+    assert Counter(reply.status for reply in replies) == {200: 24}
+
+
+async def test_other_passwords_at_once_are_attempts_of_their_own(nobody: Caller) -> None:
+    wrong = [Caller(nobody.client, basic(ADMIN, str(n))) for n in range(12)]
+    replies = await asyncio.gather(*(caller.send("GET", "/stats") for caller in wrong))
+    assert Counter(reply.status for reply in replies) == {401: 10, 429: 2}
 
 
 async def test_one_address_cannot_try_passwords_of_ever_other_users() -> None:

@@ -3,6 +3,7 @@
 The library of tokens and passwords is an extra, and is imported when it is used.
 """
 
+import asyncio
 import base64
 import binascii
 import hashlib
@@ -12,6 +13,7 @@ import secrets
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Sequence
 from enum import Enum
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -217,6 +219,8 @@ class Access:
         self._tokens = tokens
         self._limit = limit
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._checking: dict[tuple[str, str, str], asyncio.Task[User]] = {}
+        """The logins under way, by the address that they come from, name and password."""
 
     def guarded(self, routes: Sequence[Route]) -> list[Route]:
         """Routes that ask who somebody is. `Authorization` is the user's there."""
@@ -239,13 +243,31 @@ class Access:
         raise Unauthorized("unsupported auth scheme")
 
     async def login(self, name: str, password: str, peer: str) -> User:
-        """The user of a password. Raises `Unauthorized`, `TooManyLogins`."""
+        """The user of a password. Raises `Unauthorized`, `TooManyLogins`.
+
+        Logins alike are one attempt while it is under way: clients begin with many requests at
+        once.
+        """
+        said = peer, name, password
+        checking = self._checking.get(said)
+        if checking is None:
+            checking = asyncio.create_task(self._check(name, password, peer))
+            self._checking[said] = checking
+            checking.add_done_callback(partial(self._checked, said))
+        return await asyncio.shield(checking)
+
+    async def _check(self, name: str, password: str, peer: str) -> User:
         self._limit.count(name, peer)
         user = await self._users.with_password(name, password)
         if user is None:
             raise invalid_credentials()
         self._limit.succeeded(name, peer)
         return user
+
+    def _checked(self, said: tuple[str, str, str], checking: asyncio.Task[User]) -> None:
+        del self._checking[said]
+        # All callers may be gone when it fails.
+        _ = checking.cancelled() or checking.exception()
 
     async def renewed(self, permit: Permit) -> Permit:
         """The present permissions of a caller who was let in before. Raises `Unauthorized`."""
