@@ -2,6 +2,11 @@
 
 import asyncio
 import contextlib
+import errno
+import logging
+import os
+import socket
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +15,7 @@ from conformance.raw import RawConnection, RawReply
 from conformance.site import Site
 from grpc import aio
 
+from zq.doors.queue_ti.http.rpc import links
 from zq.http.transport.h2.frames import PREFACE
 
 from .rpc import PATIENCE_S, rpc_of
@@ -133,6 +139,38 @@ async def test_the_address_of_a_client_is_known_behind_its_channel(site: Site) -
         await stream.wait_for_connection()
         with pytest.raises(aio.AioRpcError, match="this address has as many subscriptions"):
             await second.subscribe("t").read()
+
+
+def no_descriptors(*_: object) -> None:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("socket", SimpleNamespace(AF_UNIX=socket.AF_UNIX, socket=no_descriptors)),
+        ("LIBRARY", "nothing-listens-here"),
+    ],
+    ids=["no-descriptors", "no-listener"],
+)
+async def test_one_that_cannot_be_passed_on_is_closed(
+    site: Site,
+    scrape: Scraper,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    change: tuple[str, object],
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(links, *change)
+        async with await opened(site) as connection, asyncio.timeout(PATIENCE_S):
+            await connection.send(PREFACE)
+            with contextlib.suppress(ConnectionResetError):
+                assert await connection.rest() == b""
+    await scrape.until(lambda m: m["zq_connections"] == 1)
+    (told,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert told.message == "a gRPC connection was not passed on"
+    async with rpc_of(site) as rpc:
+        await rpc.enqueue("t")
 
 
 async def test_connections_end_with_the_server(site: Site) -> None:

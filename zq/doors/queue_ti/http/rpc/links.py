@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ from zq.http.transport.h2.frames import PREFACE
 from zq.http.transport.listener import FLUSH_S
 from zq.http.transport.tls import client_name
 from zq.model.errors import InvalidRequest, ServiceUnavailable, ZqError
+
+log = logging.getLogger(__name__)
 
 LIBRARY = "library"
 """The name of the socket on which the library listens."""
@@ -144,7 +147,25 @@ class RpcLink(_Joined):
             super().connection_lost(exc)
 
     async def _join(self) -> None:
-        """Open the other side, and send there what has come so far."""
+        """Open the other side, and send there what has come so far. If that fails, end this one."""
+        self.other = _Joined()
+        self.other.other = self
+        try:
+            near = self._near_end()
+            loop = asyncio.get_running_loop()
+            await loop.create_unix_connection(lambda: self.other, sock=near)
+        except BaseException as error:
+            if isinstance(error, OSError):
+                fields = {"peer": self.peer, "error": str(error)}
+                log.warning("a gRPC connection was not passed on", extra={"fields": fields})
+            self.abort()
+            raise
+        self.other.transport.write(self._begun)
+        self._begun = b""
+        self.transport.resume_reading()
+
+    def _near_end(self) -> socket.socket:
+        """A socket of this link's name, connected to the library. Raises OSError."""
         near = socket.socket(socket.AF_UNIX)
         try:
             near.setblocking(False)
@@ -152,18 +173,11 @@ class RpcLink(_Joined):
             near.connect(str(self.name.with_name(LIBRARY)))
         except OSError:
             near.close()
-            self.abort()
-            return
+            raise
         finally:
             # The library has the name from the socket. Nothing looks for the file.
             self.name.unlink(missing_ok=True)
-        loop = asyncio.get_running_loop()
-        self.other = _Joined()
-        self.other.other = self
-        await loop.create_unix_connection(lambda: self.other, sock=near)
-        self.other.transport.write(self._begun)
-        self._begun = b""
-        self.transport.resume_reading()
+        return near
 
 
 class RefusedConnection(asyncio.Protocol):
