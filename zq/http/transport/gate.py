@@ -11,6 +11,7 @@ from ipaddress import IPv6Address, IPv6Network
 from typing import Protocol, cast
 
 from zq.http.transport.answer import Answer, last_words
+from zq.http.transport.h2.codec import ErrorCode
 from zq.http.transport.h2.frames import PREFACE, FrameKind, make
 from zq.model.clock import Clock, Timer
 from zq.model.errors import HeaderTimeout, TooManyConnections, ZqError
@@ -24,9 +25,6 @@ FIRST_BYTES_S = 1.0
 """How long the server waits for the first bytes of a connection over the limit, to answer them."""
 
 LOG_EVERY_S = 1.0
-
-ENHANCE_YOUR_CALM = 0xB
-"""The error of HTTP/2 for a peer that asks for too much (RFC 9113, 7)."""
 
 
 class PeerCounts:
@@ -262,5 +260,5 @@ class _Farewell(asyncio.Protocol):
 
 def _calm(error: ZqError) -> bytes:
     """The frames of HTTP/2 that end a connection before its first request, with the reason."""
-    reason = bytes(4) + ENHANCE_YOUR_CALM.to_bytes(4, "big") + error.message.encode()
+    reason = bytes(4) + ErrorCode.ENHANCE_YOUR_CALM.to_bytes(4, "big") + error.message.encode()
     return make(FrameKind.SETTINGS) + make(FrameKind.GOAWAY, payload=reason)

@@ -1,8 +1,8 @@
 """The dialect of topics under `/v0`: its routes and its errors."""
 
 import functools
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 
 from aiohttp import web
 
@@ -22,6 +22,7 @@ from zq.http.guard import KEY, reach_of
 from zq.http.gzip import compressed
 from zq.http.json_description import JsonDescriptionApi
 from zq.http.transport.answer import Answer, Response
+from zq.http.transport.gate import PeerCounts
 from zq.model.errors import ZqError
 from zq.service.services import Services
 
@@ -52,7 +53,6 @@ def topics_routes(parts: ApiParts, *, gzip: bool = False) -> Sequence[Route]:
     reader = TopicBodies(parts.bodies, parts.line, takes_gzip=gzip)
     streams = EventStreams(guard, services.clock, parts.heartbeats)
     watch = TopicWatchApi(services, reader, streams)
-    turns = RequestTurns(compresses=gzip)
     routes = [
         *TopicLifecycleApi(services, reader).routes(),
         *TopicRoutersApi(services, reader).routes(),
@@ -64,7 +64,7 @@ def topics_routes(parts: ApiParts, *, gzip: bool = False) -> Sequence[Route]:
     ]
     lasting = [*TopicWorkApi(services, streams).streams(), *watch.streams()]
     described = JsonDescriptionApi(TOPICS, [*routes, *lasting]).routes()
-    return within_reach([*turns.wrapped([*routes, *described]), *lasting])
+    return within_reach([*bounded([*routes, *described], compresses=gzip), *lasting])
 
 
 class TopicsServiceApi:
@@ -113,38 +113,28 @@ def _reaching(handler: Handler) -> Handler:
     return wrapper
 
 
-class RequestTurns:
-    """Wraps the handlers of routes."""
+def bounded(routes: Iterable[Route], *, compresses: bool) -> list[Route]:
+    """Routes at which a key has a bounded number of requests under way, in all of them together.
 
-    def __init__(self, *, compresses: bool) -> None:
-        self._compresses = compresses
-        self._under_way: Counter[str] = Counter()
+    Their answers may be compressed.
+    """
+    under_way = PeerCounts(MOST_UNDER_WAY)
 
-    def wrapped(self, routes: Iterable[Route]) -> list[Route]:
-        """Routes whose requests are counted and whose answers may be compressed."""
-        return [route._replace(handler=self._handler(route.handler)) for route in routes]
-
-    def _handler(self, handler: Handler) -> Handler:
+    def bounding(handler: Handler) -> Handler:
         @functools.wraps(handler)
         async def wrapper(request: web.BaseRequest) -> Response:
             key = request.get(KEY)
-            response = await (
-                handler(request) if key is None else self._counted(handler, request, key.name)
-            )
-            return await compressed(request, response) if self._compresses else response
+            with nullcontext() if key is None else under_way.one_more(key.name, _too_many):
+                response = await handler(request)
+            return await compressed(request, response) if compresses else response
 
         return wrapper
 
-    async def _counted(self, handler: Handler, request: web.BaseRequest, key: str) -> Response:
-        if self._under_way[key] >= MOST_UNDER_WAY:
-            raise TopicLimitReached(
-                *("max_in_flight_per_key", MOST_UNDER_WAY),
-                f"{MOST_UNDER_WAY} requests of this key are under way: wait for some of them",
-            )
-        self._under_way[key] += 1
-        try:
-            return await handler(request)
-        finally:
-            self._under_way[key] -= 1
-            if not self._under_way[key]:
-                del self._under_way[key]
+    return [route._replace(handler=bounding(route.handler)) for route in routes]
+
+
+def _too_many() -> TopicLimitReached:
+    return TopicLimitReached(
+        *("max_in_flight_per_key", MOST_UNDER_WAY),
+        f"{MOST_UNDER_WAY} requests of this key are under way: wait for some of them",
+    )

@@ -21,10 +21,11 @@ _VALUE = re.compile(rb"(?:[^\x00\r\n\t ](?:[^\x00\r\n]*[^\x00\r\n\t ])?)?")
 _PATH = re.compile(rb"[/*][\x21-\x22\x24-\x7e]*")
 _SIZE = re.compile(r"[0-9]{1,19}")
 _PSEUDO = frozenset((b":method", b":scheme", b":authority", b":path"))
-_OF_CONNECTIONS = frozenset(
+
+OF_CONNECTIONS = frozenset(
     ("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade")
 )
-
+"""Headers that concern one connection. HTTP/2 has none of them (RFC 9113, 8.2.2)."""
 
 EMPTY_HEAD = RawRequestMessage(
     method="GET",
@@ -124,7 +125,7 @@ def _name(name: bytes) -> str:
     if not _NAME.fullmatch(name):
         raise _bad(f"{_text(name)} is not the name of a header")
     text = name.decode()
-    if text in _OF_CONNECTIONS:
+    if text in OF_CONNECTIONS:
         raise _bad(f"{text} has no place in HTTP/2")
     return text
 

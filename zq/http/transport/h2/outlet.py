@@ -44,7 +44,7 @@ class Outlet:
         """How many frames of heads and bodies were made, which a peer may answer with windows."""
 
     async def ready(self) -> None:
-        """Wait until the transport takes more. Raises ConnectionResetError once it is closed."""
+        """Wait until the transport takes more, or is closed."""
         if self._full is not None:
             await asyncio.shield(self._full)
 

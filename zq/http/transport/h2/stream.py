@@ -13,12 +13,8 @@ from multidict import CIMultiDict
 from zq.http.transport.answer import Answer
 from zq.http.transport.channel import Peer
 from zq.http.transport.h2.codec import Field
+from zq.http.transport.h2.head import OF_CONNECTIONS
 from zq.http.transport.h2.outlet import Outlet
-
-_NOT_IN_HTTP2 = frozenset(
-    (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
-)
-"""HTTP/2 has no headers that concern one connection (RFC 9113, 8.2.2)."""
 
 _BODILESS = frozenset((str(HTTPStatus.NO_CONTENT.value), str(HTTPStatus.NOT_MODIFIED.value)))
 
@@ -217,7 +213,7 @@ class Http2Stream(AbstractStreamWriter):
 def _fields(headers: Iterable[tuple[str, str]]) -> list[Field]:
     fields: list[Field] = []
     for key, value in headers:
-        name = key.lower().encode()
-        if name not in _NOT_IN_HTTP2:
-            fields.append((name, value.encode("utf-8", "surrogateescape")))
+        name = key.lower()
+        if name not in OF_CONNECTIONS:
+            fields.append((name.encode(), value.encode("utf-8", "surrogateescape")))
     return fields
