@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 from zq.engine.turns import end_task, import_aside
 from zq.features.forward.model import ForwardLane, LaneRule, LanesMeet, TooManyLanes
 from zq.features.forward.service import HistoryEpochs, Hubs, LaneBounds, Lanes
-from zq.features.forward.settings import ForwardSettings
+from zq.features.forward.settings import ForwardSettings, refused
 from zq.features.history.engine import HistoryReaders
 from zq.model.errors import DiskFailed
 from zq.service.services import RunningService, Services
-from zq.setting import ConfigError
 
 if TYPE_CHECKING:
     from zq.features.forward.peer_history import HistorySender
@@ -178,10 +177,7 @@ class Pushers(LaneFollower):
         try:
             await self._lanes.declare(self._services.settings[ForwardSettings].lanes())
         except (LanesMeet, TooManyLanes) as error:
-            raise ConfigError(
-                f"--forward: {error.message} (a lane that `zq forward add` has made can be dropped"
-                " while the server runs without --forward and --forward-rules)"
-            ) from None
+            raise refused(error) from None
 
     async def _follow(self, lanes: Sequence[ForwardLane], *, hurries: bool) -> None:
         """Have a pusher for each lane, and no others."""

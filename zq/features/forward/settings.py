@@ -80,4 +80,12 @@ def _add(found: dict[str, LaneRule], place: str, name: str, rule: LaneRule) -> N
     found[name] = rule
 
 
+def refused(error: ZqError) -> ConfigError:
+    """The error of a start whose declared lanes do not go with those that were made by hand."""
+    return ConfigError(
+        f"--forward: {error.message} (a lane that `zq forward add` has made can be dropped while"
+        " the server runs without --forward and --forward-rules)"
+    )
+
+
 SETTINGS = ForwardSettings
