@@ -36,6 +36,9 @@ MOST_PAGE = 1_000
 """Records in one answer to a reader."""
 USUAL_PAGE_BYTES, MOST_PAGE_BYTES = 1 << 20, 8 << 20
 MOST_WAIT_MS = 30_000
+LEAST_LEASE_MS, MOST_LEASE_MS = 100, 86_400_000
+SLICE = 1_000
+"""How many records are removed at a time."""
 
 Kind = Literal["log", "queue"]
 Discard = Literal["old", "reject"]
@@ -97,7 +100,11 @@ class TopicPatch(msgspec.Struct, frozen=True):
 
 NO_PATCH = TopicPatch()
 
-_CLAMPED = {"priority": (-1000, 1000), "lease_ms": (100, 86_400_000), "claim_jitter_ms": (0, 5_000)}
+_CLAMPED = {
+    "priority": (-1000, 1000),
+    "lease_ms": (LEAST_LEASE_MS, MOST_LEASE_MS),
+    "claim_jitter_ms": (0, 5_000),
+}
 _COUNTED = ("ttl_ms", "cap_records", "cap_bytes", "idempotency_window_ms", "max_deliveries")
 
 

@@ -22,7 +22,6 @@ MOST_SEQS = 1_000
 """Records that one request may settle."""
 
 MOST_DELAY_MS = 86_400_000
-LEAST_LEASE_MS, MOST_LEASE_MS = 100, 86_400_000
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encode = msgspec.json.Encoder().encode

@@ -20,11 +20,17 @@ from zq.doors.topics.commands import (
     TopicDeleted,
 )
 from zq.doors.topics.errors import NotAQueue, TopicNotEmpty, TopicNotFound
-from zq.doors.topics.model import DEFAULT_CONFIG, TagMatch, TopicState, check_topic
-from zq.doors.topics.model_jobs import (
+from zq.doors.topics.model import (
+    DEFAULT_CONFIG,
     LEAST_LEASE_MS,
-    MOST_DELAY_MS,
     MOST_LEASE_MS,
+    SLICE,
+    TagMatch,
+    TopicState,
+    check_topic,
+)
+from zq.doors.topics.model_jobs import (
+    MOST_DELAY_MS,
     HeldRecord,
     JobsWanted,
     Labels,
@@ -54,9 +60,6 @@ from zq.service.services import Services
 from zq.service.work import Work
 from zq.store.api import Store
 from zq.store.errors import StoreError
-
-SLICE = 1_000
-"""Records that are deleted at a time."""
 
 
 class RecordClaim:

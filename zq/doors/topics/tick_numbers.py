@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from zq.doors.topics.commands import ForgetNumbers, NumberJobs
 from zq.doors.topics.errors import NotAQueue, TopicFull, TopicNotFound
-from zq.doors.topics.model import MAX_SEQ, SEQ_BITS, NewRecord, TopicState
+from zq.doors.topics.model import MAX_SEQ, SEQ_BITS, SLICE, NewRecord, TopicState
 from zq.doors.topics.model_jobs import new_job
-from zq.doors.topics.tick_topics import SLICE, find_topics, write_topics
+from zq.doors.topics.tick_topics import find_topics, write_topics
 from zq.model.commands import Enqueue
 from zq.model.errors import PayloadTooLarge, ZqError
 from zq.model.lifecycle import TERMINAL

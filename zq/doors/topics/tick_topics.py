@@ -23,6 +23,7 @@ from zq.doors.topics.model import (
     MAX_SEQ,
     MAX_TOPIC_ID,
     MAX_TOPICS,
+    SLICE,
     OldRecord,
     TopicConfig,
     TopicState,
@@ -32,9 +33,6 @@ from zq.doors.topics.model import (
 from zq.model.errors import InvalidRequest
 from zq.store.api import Sliced, as_json
 from zq.tick.work import UnitOfWork
-
-SLICE = 1_000
-"""How many records are removed at a time."""
 
 MOST_WRITES = 500
 """How many writes are forgotten in one tick."""
