@@ -1,13 +1,18 @@
 """What workers of queue topics rely on, in the order of their contract."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
 
 import pytest
 from conformance.client import Client, Wire
 from conformance.streams import PATIENCE_S, pause
 
+from zq.doors.topics.model_jobs import Labels
 from zq.doors.topics.service_queues import QueueTopics
+from zq.doors.topics.store import TopicReads
 
 from .queues import Queue
 from .records import Doc, Records, refused, told
@@ -55,6 +60,13 @@ async def ticks(queue: Queue) -> float:
     return float(
         next(line for line in text.splitlines() if line.startswith("zq_ticks_total ")).split()[1]
     )
+
+
+async def are_ready(queue: Queue, count: int) -> None:
+    """Return once a tick has made so many records ready."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (await queue.counts())["ready"] < count:
+            await pause()
 
 
 async def test_an_ack_ends_a_job_and_drops_its_number_in_one_tick(queue: Queue) -> None:
@@ -144,18 +156,111 @@ async def test_a_record_is_dead_where_it_is_if_the_dead_letter_topic_does_not_ta
     assert (dead["payload"], dead["reason"]) == ("poison", "exhausted")
 
 
-async def test_a_record_stays_where_the_dead_letter_topic_is_full(queue: Queue) -> None:
-    await queue.records.put("lost", cap_records=1, discard="reject")
+@pytest.mark.parametrize(
+    "refuses",
+    [{"cap_records": 1, "discard": "reject"}, {"cap_bytes": 8}],
+    ids=["full", "small"],
+)
+async def test_a_record_stays_where_the_dead_letter_topic_refuses_it(
+    queue: Queue, refuses: Doc, caplog: pytest.LogCaptureFixture
+) -> None:
+    await queue.records.put("lost", **refuses)
     await queue.records.append("lost", "first")
     await queue.records.put("q", max_deliveries=1, dead_letter="lost")
-    await queue.records.append("q", "poison")
+    await queue.records.append("q", "poison", "fine")
     await queue.claim()
     await queue.settle("nack", 1)
+    (other,) = await queue.claim()
+    assert other["data"] == "fine", "it holds nobody up"
+    await queue.settle("ack", 2)
+    clock = queue.records.site.clock
+    for rest_s in (1, 2, 4, 8, 16, 32, 60, 60):
+        clock.advance(rest_s * 1_000 - 1)
+        assert await queue.claim() == []
+        assert (await queue.counts())["ready"] == 0
+        clock.advance(1)
+        await are_ready(queue, 1)
+        assert await queue.claim() == []
+    lines = [each for each in caplog.records if each.message == "dead letters refused"]
+    assert len(lines) == 4, "at most one a minute"
+    fields: Doc = vars(lines[0])["fields"]
+    assert (fields["topic"], fields["dead_letter"]) == ("q", "lost")
+    assert "'lost' cannot take this write" in fields["error"]
+    await queue.records.put("lost", cap_records=0, cap_bytes=0)
+    clock.advance(60_000)
     assert await queue.claim() == []
-    assert (await queue.counts())["ready"] == 1
-    await queue.records.delete("lost", before_seq=99)
-    assert await queue.claim() == []
-    assert [each["data"] for each in (await queue.records.diff("lost"))["records"]] == ["poison"]
+    letters = (await queue.records.diff("lost"))["records"]
+    assert [each["data"] for each in letters] == ["first", "poison"]
+    assert (await queue.counts())["dead_lettered"] == 1
+
+
+async def claim_while(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Awaitable[object]]
+) -> list[Doc]:
+    """Claim three records. Something happens once the claim has them, and looks at them."""
+    labels = TopicReads.labels
+
+    async def meanwhile(*args: Any) -> dict[int, Labels]:
+        found = await labels(*args)
+        with monkeypatch.context() as patch:
+            patch.setattr(TopicReads, "labels", labels)
+            await happens()
+        return found
+
+    monkeypatch.setattr(TopicReads, "labels", meanwhile)
+    return await queue.claim(3)
+
+
+@pytest.fixture
+async def worn(queue: Queue) -> Queue:
+    """A queue with three records that were delivered as often as they may be."""
+    await queue.records.put("q", max_deliveries=1, dead_letter="lost")
+    await queue.records.append("q", "a", "b", "c")
+    await queue.claim(3)
+    await queue.settle("nack", 1, 2, 3)
+    return queue
+
+
+async def test_worn_records_go_although_one_of_them_is_deleted_meanwhile(
+    worn: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = partial(worn.records.delete, "q", before_seq=2)
+    assert await claim_while(worn, monkeypatch, delete) == []
+    letters = (await worn.records.diff("lost"))["records"]
+    assert [each["data"] for each in letters] == ["b", "c"]
+    assert await worn.counts() == {"ready": 0, "in_flight": 0, "dead_lettered": 2}
+
+
+async def test_a_worn_record_that_somebody_else_holds_by_now_stays_with_them(
+    worn: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native = worn.records.native
+
+    async def take_it() -> None:
+        await worn.settle("nack", 2)
+        await native.post("/queues/q/claim", {"holder": "w2", "lease_ms": 600_000})
+
+    assert await claim_while(worn, monkeypatch, take_it) == []
+    letters = (await worn.records.diff("lost"))["records"]
+    assert [each["data"] for each in letters] == ["a", "c"]
+    assert (await worn.settle("ack", 2, node="w2"))["acked"] == 1
+
+
+async def test_a_claim_whose_leases_end_too_soon_ends(
+    worn: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would get the same records again and again."""
+    labels = TopicReads.labels
+
+    async def slow(*args: Any) -> dict[int, Labels]:
+        found = await labels(*args)
+        worn.records.site.clock.advance(30_001)
+        await are_ready(worn, 3)
+        return found
+
+    monkeypatch.setattr(TopicReads, "labels", slow)
+    assert await worn.claim(3) == []
+    assert await worn.counts() == {"ready": 3, "in_flight": 0, "dead_lettered": 0}
 
 
 async def test_a_queue_is_read_and_deleted_from_like_a_log(queue: Queue) -> None:

@@ -78,6 +78,27 @@ async def test_a_stream_goes_by_what_is_set_for_its_topic_now(queue: Queue) -> N
     assert [each["data"] for each in (await queue.records.diff("lost"))["records"]] == ["poison"]
 
 
+async def test_a_record_that_its_dead_letter_topic_refuses_holds_no_stream_up(
+    queue: Queue,
+) -> None:
+    records = queue.records
+    await records.put("lost", cap_records=1, discard="reject")
+    await records.append("lost", "first")
+    await records.put("q", max_deliveries=1, dead_letter="lost")
+    await records.append("q", "poison", "fine")
+    await queue.claim()
+    await queue.settle("nack", 1)
+    stream = await work(queue, node="w1")
+    await stream.expect("job", data="fine")
+    await queue.settle("ack", 2)
+    (resting,) = await records.native.jobs(queue="q")
+    assert resting["status"] == "scheduled"
+    await records.delete("lost", before_seq=2)
+    records.site.clock.advance(1_000)
+    (letter,) = (await records.diff("lost", 1, wait_ms=30_000))["records"]
+    assert letter["data"] == "poison"
+
+
 @pytest.mark.parametrize("by", ["/v0/topics/q", "/reset"])
 @pytest.mark.parametrize("held", [True, False], ids=["held", "waiting"])
 async def test_a_stream_hears_at_once_that_its_topic_is_deleted(

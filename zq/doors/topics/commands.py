@@ -1,6 +1,6 @@
 """The commands about topics, as those of `zq.model.commands` are about all else."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -112,12 +112,14 @@ class ForgetNumbers(Command[None], frozen=True):
 class LayAside(Command[int], frozen=True):
     """Move jobs that are held to the dead-letter topic of their own one.
 
-    `letter` appends what they become there. Returns how many were moved, or why they were not:
-    the jobs then stay as they are.
+    `leases` maps a job to the delivery that goes on; a job of another delivery is left alone.
+    `letter` appends what the jobs become, in their order. Returns how many have left the queue:
+    they were moved, or are dead where the topic never takes them. An error says why none was moved:
+    `TopicNotFound` where their own topic is not there, or what the append answers.
     """
 
     topic: str
-    jobs: Sequence[int]
+    leases: Mapping[int, int]
     letter: Append
 
 

@@ -22,6 +22,7 @@ MOST_SEQS = 1_000
 """Records that one request may settle."""
 
 MOST_DELAY_MS = 86_400_000
+SHORTEST_REST_MS, LONGEST_REST_MS = 1_000, 60_000
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encode = msgspec.json.Encoder().encode
@@ -123,6 +124,15 @@ def dealt(jobs: int, wanted: Sequence[int]) -> list[int]:
 def is_worn_out(job: JobRecord, config: TopicConfig) -> bool:
     """True if a claimed job was delivered as often as it may be, before this time."""
     return config.dead_letter is not None and 0 < config.max_deliveries < job.deliveries
+
+
+def rest_ms(job: JobRecord, config: TopicConfig) -> int:
+    """How long a worn-out job rests when the dead-letter topic refuses it: each time twice as long.
+
+    Others are claimed meanwhile. However many jobs are refused, claims come to those behind them.
+    """
+    doublings = min(job.deliveries - config.max_deliveries - 1, 6)
+    return min(SHORTEST_REST_MS << doublings, LONGEST_REST_MS)
 
 
 def dead_letter(topic: str, job: JobRecord, labels: Labels, most: int) -> NewRecord:

@@ -5,6 +5,7 @@ changed in between is left alone, and counts as skipped.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -40,6 +41,7 @@ from zq.doors.topics.model_jobs import (
     dead_letter,
     dealt,
     is_worn_out,
+    rest_ms,
 )
 from zq.doors.topics.service import Topics
 from zq.doors.topics.store import TopicReads
@@ -61,6 +63,8 @@ from zq.service.work import Work
 from zq.store.api import Store
 from zq.store.errors import StoreError
 
+log = logging.getLogger(__name__)
+
 
 class RecordClaim:
     """A claim under way of up to `most` records."""
@@ -79,14 +83,18 @@ class RecordClaim:
         self.lease_ms = lease_ms
         self._begin = begin
         self._latest: Claimer | None = None
+        self._is_over = False
 
     def give_up(self) -> None:
         """End the claim early: it gets no more records."""
+        self._is_over = True
         if self._latest is not None:
             self._latest.give_up()
 
     async def more(self, most: int, wait_ms: int) -> list[JobRecord]:
         """Jobs that come within a time. They go back where the claim's context fails."""
+        if self._is_over:
+            return []
         self._latest = self._begin(most, wait_ms)
         return await self._latest.take()
 
@@ -133,6 +141,7 @@ class QueueTopics:
         self._mint = mint
         self._cohorts = Cohorts(clock, self._count_ready)
         self._states = SharedReads(self._state)
+        self._refusals = DeadLetterRefusals(clock)
         self.until_dropped = topics.until_dropped
         """Has a function called within a context whenever a topic is deleted."""
 
@@ -186,7 +195,8 @@ class QueueTopics:
     async def take(self, claim: RecordClaim, wait_ms: int = 0) -> list[ClaimedRecord]:
         """The records of a claim, by number, as soon as there is one.
 
-        Those that were delivered too often go to the dead-letter topic, and others come for them.
+        Those that were delivered too often go to the dead-letter topic, or rest where that refuses
+        them, and others come for them.
         Raises `TopicNotFound` or `NotAQueue` where the topic has gone while the claim has waited.
         """
         taken: list[ClaimedRecord] = []
@@ -306,7 +316,10 @@ class QueueTopics:
     async def _lay_aside(
         self, topic: TopicState, jobs: Sequence[JobRecord], labels: dict[int, Labels]
     ) -> bool:
-        """Move jobs to the dead-letter topic. Where that fails, they are to be claimed again."""
+        """Move jobs to the dead-letter topic. Where it refuses them, they rest for a time.
+
+        False if none of them is out of the way: another claim may find the same ones.
+        """
         config, name = topic.config, str(topic.name)
         records = [dead_letter(name, job, labels[job.key], config.max_deliveries) for job in jobs]
         letter = Append(
@@ -318,11 +331,14 @@ class QueueTopics:
         )
         leases = {job.key: job.deliveries for job in jobs}
         try:
-            await self._inbox.ask(LayAside(name, list(leases), letter))
-        except ZqError:
-            await self._work.release(list(leases), leases, 0, EVERYWHERE)
-            return False
-        return True
+            return await self._inbox.ask(LayAside(name, leases, letter)) > 0
+        except TopicNotFound:
+            raise
+        except ZqError as error:
+            self._refusals.note(topic, error)
+            rest = max(rest_ms(job, config) for job in jobs)
+            refused = await self._work.release(list(leases), leases, rest, EVERYWHERE)
+            return bool(leases.keys() - refused.missing - refused.stale)
 
     async def _held(
         self, name: str, wanted: Selection, reach: Reach
@@ -393,3 +409,25 @@ class Cohorts:
         for share, (_, claim) in zip(shares, cohort, strict=True):
             if not claim.done():
                 claim.set_result(share)
+
+
+LOG_EVERY_S = 60.0
+
+
+class DeadLetterRefusals:
+    """Logs that records stay in a queue whose dead-letter topic refuses them, once a minute."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._logged: dict[str, float] = {}
+        """When that was logged of a queue, if less than a minute ago."""
+
+    def note(self, topic: TopicState, error: ZqError) -> None:
+        """Note a refusal of records of this queue."""
+        now, name = self._clock.monotonic(), str(topic.name)
+        if now - self._logged.get(name, -LOG_EVERY_S) < LOG_EVERY_S:
+            return
+        recent = {each: at for each, at in self._logged.items() if now - at < LOG_EVERY_S}
+        self._logged = {**recent, name: now}
+        cause = {"dead_letter": topic.config.dead_letter, "error": error.message}
+        log.warning("dead letters refused", extra={"fields": {"topic": name, **cause}})

@@ -4,7 +4,7 @@ A record of a log is a row of its own. A record of a queue is a job.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -201,39 +201,42 @@ class _Writing:
 
     def lay_aside(self, command: LayAside) -> Sliced[int | ZqError]:
         """Append what held jobs become in a dead-letter topic, and delete the jobs."""
-        work, source = self._work, self._states.get(command.topic)
-        held = work.tx.briefs("read_held", keys=list(command.jobs))
-        if source is None or len(held) < len(command.jobs):
-            return 0
+        source = self._states.get(command.topic)
+        if source is None:
+            return TopicNotFound(command.topic)
+        current = set(self._work.tx.keys("read_current", leases=command.leases))
+        command = _only(command, current)
         unfit = yield from self._unfit(command)
         if unfit:
-            dying = work.tx.jobs("read_jobs", keys=[command.jobs[index] for index in unfit])
-            yield from bury(work, [(job, Reason.EXHAUSTED) for job in dying])
-            kept = [index for index in range(len(held)) if index not in unfit]
-            if not kept:
-                return len(held)
-            command = _only(command, kept)
-            held = work.tx.briefs("read_held", keys=list(command.jobs))
-        done = yield from self.append(command.letter)
-        if isinstance(done, ZqError):
-            return done
-        remove(work, held)
-        work.tx.write("forget_numbers", keys=[job.key for job in held])
-        source.dead_lettered += len(held)
-        self._changed[source.id] = source
-        return len(held)
+            dying = self._work.tx.jobs("read_jobs", keys=unfit)
+            yield from bury(self._work, [(job, Reason.EXHAUSTED) for job in dying])
+            command = _only(command, current.difference(unfit))
+        if command.leases:
+            done = yield from self.append(command.letter)
+            if isinstance(done, ZqError):
+                return done
+            self._remove(source, command.leases)
+        return len(current)
 
-    def _unfit(self, command: LayAside) -> Sliced[set[int]]:
-        """The indexes of the letters that their topic does not take: these jobs die where they are.
+    def _unfit(self, command: LayAside) -> Sliced[list[int]]:
+        """The jobs whose letters the topic does not take: they die where they are.
 
         They would be claimed again and again otherwise.
         """
-        topic, unfit = command.letter.topic, set[int]()
+        topic, unfit = command.letter.topic, list[int]()
         payloads = ComingPayloads(self._work, {topic})
-        for index, record in enumerate(command.letter.records):
+        for key, record in zip(command.leases, command.letter.records, strict=True):
             if (yield from payloads.refusal(topic, record.data)) is not None:
-                unfit.add(index)
+                unfit.append(key)
         return unfit
+
+    def _remove(self, source: TopicState, keys: Iterable[int]) -> None:
+        """Delete jobs in flight that are letters of another topic now."""
+        held = self._work.tx.briefs("read_held", keys=list(keys))
+        remove(self._work, held)
+        self._work.tx.write("forget_numbers", keys=[job.key for job in held])
+        source.dead_lettered += len(held)
+        self._changed[source.id] = source
 
     def finish(self) -> None:
         """Write the state of the topics, and remove the records over their caps."""
@@ -402,12 +405,15 @@ class _Writing:
         return {write: found[write] for write in found.keys() - wrong}
 
 
-def _only(command: LayAside, kept: Sequence[int]) -> LayAside:
+def _only(command: LayAside, kept: Container[int]) -> LayAside:
+    """The part of a command that is about these jobs."""
     letter = command.letter
-    records = [letter.records[index] for index in kept]
+    pairs = zip(command.leases, letter.records, strict=True)
+    records = [record for key, record in pairs if key in kept]
     size = sum([record.size for record in records])
-    letter = replace(letter, records=records, keys=letter.keys[: len(kept)], size=size)
-    return replace(command, jobs=[command.jobs[index] for index in kept], letter=letter)
+    letter = replace(letter, records=records, keys=letter.keys[: len(records)], size=size)
+    leases = {key: delivery for key, delivery in command.leases.items() if key in kept}
+    return replace(command, leases=leases, letter=letter)
 
 
 def _mark_of(command: Append | LayAside) -> ProducerMark | None:
