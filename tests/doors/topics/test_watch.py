@@ -12,7 +12,9 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S, StreamEnded, pause
 
 from zq.doors.topics.engine import TopicReaders
+from zq.doors.topics.http.streams import FrameWriter
 from zq.doors.topics.service import Watches
+from zq.doors.topics.store import TopicReads
 
 from .frames import Frames
 from .records import Doc, Records, refused, told
@@ -150,6 +152,47 @@ async def test_a_second_stream_of_a_session_ends_the_first(log: Records) -> None
     while found != [2]:
         name, data, _ = await second.event()
         found = seqs(data) if name == "record" else found
+
+
+@pytest.mark.parametrize("happens", ["record", "topic-deleted"])
+async def test_a_stream_that_was_replaced_takes_nothing_from_the_next_one(
+    log: Records, monkeypatch: pytest.MonkeyPatch, happens: str
+) -> None:
+    """It is within a read when the next one begins, and at its end before that one reads."""
+    await log.append("t", 1)
+    session = await make(log, {"t": {}})
+    first = await Frames.open(log.native, session["stream_url"])
+    await first.expect("record")
+    await first.expect("caught-up")
+    page, beat = TopicReads.page, FrameWriter.beat
+    reads, reads_on, begins = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def held_page(*args: Any, **more: Any) -> Any:
+        reads.set()
+        await reads_on.wait()
+        return await page(*args, **more)
+
+    async def held_beat(writer: FrameWriter, *, first: bool = False) -> None:
+        if first:
+            await begins.wait()
+        await beat(writer, first=first)
+
+    monkeypatch.setattr(TopicReads, "page", held_page)
+    monkeypatch.setattr(FrameWriter, "beat", held_beat)
+    if happens == "record":
+        await log.append("t", 2)
+    else:
+        await log.native.send("DELETE", "/v0/topics/t")
+    await reads.wait()
+    second = await Frames.open(log.native, session["stream_url"], **{"last-event-id": _id(t=1)})
+    reads_on.set()
+    with pytest.raises(StreamEnded):
+        while True:
+            await first.event()
+    begins.set()
+    data, _ = await second.expect(happens, topic="t")
+    if happens == "record":
+        assert (data["from_seq"], seqs(data)) == (1, [2])
 
 
 async def test_a_reader_is_told_what_it_has_missed(log: Records) -> None:

@@ -306,6 +306,7 @@ class WatchSession:
         self.id = f"wid_{secrets.token_urlsafe(16)}"
         self.wanted = wanted
         self.cursors = cursors
+        """Those of its latest reader, who alone moves them. The next one gets a copy."""
         self.owner = owner
         """The sender who has made the session. A door compares it with the sender of a request."""
         self.watcher: TopicWatcher | None = None
@@ -394,10 +395,9 @@ class Watches:
                     session.watcher = None
                     self._expect(session)
 
-    async def read(self, session: WatchSession, topic: str) -> TopicPage | None:
+    async def read(self, wanted: WatchWanted, topic: str, after: int) -> TopicPage | None:
         """The next page of a topic, None if there is no such topic any more."""
-        wanted = session.wanted
-        place = PageWanted(session.cursors[topic], wanted.limit, wanted.nodes, wanted.most_bytes)
+        place = PageWanted(after, wanted.limit, wanted.nodes, wanted.most_bytes)
         # Thousands of readers may be woken at once, and most of them want the same page. One that
         # was woken later must not get a page from before.
         key = (topic, place, self._readers.version)

@@ -253,7 +253,9 @@ class _Telling:
         self, watches: Watches, session: WatchSession, watcher: TopicWatcher, shown: Shown
     ) -> None:
         self._watches = watches
-        self._session = session
+        self._wanted = session.wanted
+        # A reader that another has replaced may still be within a read, and moves these alone.
+        self._cursors = session.cursors
         self._watcher = watcher
         self._shown = shown
         self._behind = set(session.cursors)
@@ -265,23 +267,23 @@ class _Telling:
             while not self._watcher.ended:
                 await self._watcher.wait()
                 while not self._watcher.ended and (topic := self._watcher.take()) is not None:
-                    if topic in self._session.cursors:
+                    if topic in self._cursors:
                         await self._tell(writer, topic)
                 await writer.beat()
         except ZqError as error:
             await writer.write(refusing(error))
 
     async def _tell(self, writer: FrameWriter, topic: str) -> None:
-        page = await self._watches.read(self._session, topic)
+        page = await self._watches.read(self._wanted, topic, self._cursors[topic])
         if page is None:
-            last = self._session.cursors.pop(topic)
+            last = self._cursors.pop(topic)
             document = {"topic": topic, "head_seq": last, "reason": "deleted"}
             await writer.write(frame("topic-deleted", document, self._id()))
             return
         if page.loss is not None:
             document = {"topic": topic, **(tombstone(page.loss, page) or {})}
             await writer.write(frame("tombstone", document, self._id(topic, page.loss.last_seq)))
-            self._session.cursors[topic] = page.loss.last_seq
+            self._cursors[topic] = page.loss.last_seq
         await self._show(writer, topic, page)
         if page.next_seq < page.head_seq:
             self._behind.add(topic)
@@ -296,19 +298,19 @@ class _Telling:
             document = {
                 "topic": topic,
                 "records": [record(each, self._shown) for each in page.records],
-                "from_seq": self._session.cursors[topic],
+                "from_seq": self._cursors[topic],
                 "to_seq": page.next_seq,
                 "head_seq": page.head_seq,
             }
             await writer.write(frame("record", document, self._id(topic, page.next_seq)))
-        self._session.cursors[topic] = page.next_seq
+        self._cursors[topic] = page.next_seq
 
     def _id(self, topic: str | None = None, seq: int = 0) -> str | None:
         """The id of a frame after which the reader has come so far in a topic.
 
         A frame has none if no header could hold it. The session alone knows the place then.
         """
-        cursors = self._session.cursors
+        cursors = self._cursors
         id = id_of(cursors if topic is None else {**cursors, topic: seq})
         return id if len(id) <= LONGEST_ID else None
 
