@@ -13,6 +13,8 @@ from conformance.streams import PATIENCE_S, pause
 from zq.doors.topics.model_jobs import Labels
 from zq.doors.topics.service_queues import QueueTopics
 from zq.doors.topics.store import TopicReads
+from zq.engine.inbox import Inbox
+from zq.model.commands import DeleteSlice
 
 from .queues import Queue
 from .records import Doc, Records, refused, told
@@ -275,6 +277,28 @@ async def test_a_queue_is_read_and_deleted_from_like_a_log(queue: Queue) -> None
     gone = await queue.records.delete("q", before_seq=4)
     assert (gone["deleted"], gone["count"], gone["earliest_seq"]) == (2, 1, 5)
     assert (await queue.settle("ack", 1))["skipped"] == [1]
+
+
+async def test_a_deletion_of_jobs_ends_with_their_topic(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RACE: the topic is deleted and made anew between two slices."""
+    await queue.records.append("q", *range(1_500))
+    ask = Inbox.ask
+
+    async def made_anew_behind(inbox: Inbox, command: Any) -> Any:
+        reply = await ask(inbox, command)
+        if isinstance(command, DeleteSlice):
+            with monkeypatch.context() as patch:
+                patch.setattr(Inbox, "ask", ask)
+                told(await queue.records.native.send("DELETE", "/v0/topics/q"))
+                await queue.records.append("q", "new", config={"type": "queue"})
+        return reply
+
+    monkeypatch.setattr(Inbox, "ask", made_anew_behind)
+    assert (await queue.records.delete("q", before_seq=1_400))["deleted"] == 1_000
+    (claimed,) = await queue.claim()
+    assert (claimed["$seq"], claimed["data"]) == (1, "new")
 
 
 async def test_a_write_that_comes_again_brings_no_second_job(queue: Queue) -> None:

@@ -8,8 +8,10 @@ from conformance.client import Client, Wire
 from conformance.site import Site
 from store.rig import KIND
 
-from zq.doors.topics.model import MOST_NODES
+from zq.doors.topics.commands import DeleteRecords, DeleteTopic, PutTopic
+from zq.doors.topics.model import MOST_NODES, NO_PATCH
 from zq.doors.topics.store import MOST_EXAMINED
+from zq.engine.inbox import Inbox
 
 from .records import Records, refused, told
 
@@ -220,6 +222,35 @@ async def test_a_deletion_of_more_than_one_slice_takes_them_all(log: Records) ->
     await log.append("t", *range(2_500))
     assert (await log.delete("t", before_seq=2_400))["deleted"] == 2_399
     assert (await log.get("/t")).doc["count"] == 101
+
+
+@pytest.mark.parametrize("in_one_tick", [True, False])
+async def test_a_deletion_of_records_ends_with_its_topic(
+    log: Records, monkeypatch: pytest.MonkeyPatch, *, in_one_tick: bool
+) -> None:
+    """RACE: the topic is deleted and made anew between two slices."""
+    await log.append("t", *range(2_500))
+    ask = Inbox.ask
+
+    async def made_anew_behind(inbox: Inbox, command: Any) -> Any:
+        reply = await ask(inbox, command)
+        if not isinstance(command, DeleteRecords):
+            return reply
+        if in_one_tick:
+            anew = PutTopic("t", NO_PATCH)
+            await asyncio.gather(ask(inbox, DeleteTopic("t")), ask(inbox, anew))
+            await log.append("t", *["new"] * 2_500)
+        else:
+            # It may get the id of the one before.
+            await ask(inbox, DeleteTopic("t"))
+            await log.append("t", "new")
+        return reply
+
+    monkeypatch.setattr(Inbox, "ask", made_anew_behind)
+    reply = await log.post("t/delete", {"before_seq": 2_400})
+    assert refused(reply) == (404, "topic_not_found")
+    state = (await log.get("/t")).doc
+    assert (state["count"], state["earliest_seq"]) == (2_500 if in_one_tick else 1, 1)
 
 
 async def test_records_past_their_age_are_not_delivered(log: Records) -> None:

@@ -136,13 +136,15 @@ class RecordsDeleted(msgspec.Struct, frozen=True):
 class DeleteRecords(Command[RecordsDeleted], frozen=True):
     """A slice of a deletion: the records that match, up to the last one at its beginning.
 
-    `upto` of None stands for that. `TopicNotFound` where the topic is not there.
+    An `upto` of None stands for that. Later slices name the `id` of the topic too, since another
+    one may have its name by then. `TopicNotFound` where the topic is not there.
     """
 
     topic: str
     match: TagMatch | None = None
     before: int | None = None
     upto: int | None = None
+    id: int | None = None
 
 
 class RouterPut(msgspec.Struct, frozen=True):

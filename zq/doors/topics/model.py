@@ -171,6 +171,13 @@ class TopicState(msgspec.Struct, array_like=True):
         """One more than the last record that a cap or its age has removed."""
         return max(self.cap_floor, self.ttl_floor)
 
+    def is_still(self, id: int, head: int) -> bool:
+        """True if it is the topic that had this id and this last number.
+
+        An id is free again once a topic is deleted, and a new one of the same name may get it.
+        """
+        return self.id == id and self.head_seq >= head
+
     @property
     def is_over(self) -> bool:
         """True if it has more than its caps allow."""

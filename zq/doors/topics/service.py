@@ -216,12 +216,13 @@ class Topics:
         Raises `TopicNotFound`.
         """
         reach.require([check_topic(name)])
-        total, upto = 0, None
+        total, command = 0, DeleteRecords(name, match, before)
         while True:
-            part = await self._inbox.ask(DeleteRecords(name, match, before, upto))
-            total, upto = total + part.deleted, part.upto
+            part = await self._inbox.ask(command)
+            total += part.deleted
             if part.is_done:
-                return RecordsDeleted(total, upto, True, part.state)
+                return RecordsDeleted(total, part.upto, True, part.state)
+            command = DeleteRecords(name, match, before, part.upto, part.state.id)
 
     def touch(self, name: str) -> None:
         """Note that somebody has looked at a topic."""

@@ -151,8 +151,17 @@ def labels_of(snapshot: Snapshot, topic: TopicState, keys: Sequence[int]) -> dic
     return {key: Labels(seq, node, tag) for key, seq, node, tag in rows}
 
 
+_state = msgspec.json.Decoder(TopicState)
+
+
 def numbered_jobs(snapshot: Snapshot, topic: TopicState, wanted: JobsWanted) -> list[int]:
-    """The keys of jobs that have numbers, perhaps only of those with some tags."""
+    """The keys of jobs that have numbers, perhaps only of those with some tags.
+
+    There are none if the topic is gone, also if there is another one of its name.
+    """
+    text = snapshot.value("topic", name=topic.name)
+    if text is None or not _state.decode(text).is_still(topic.id, topic.head_seq):
+        return []
     parameters: dict[str, Any] = {
         "id": topic.id,
         "queue": topic.name,
@@ -164,9 +173,6 @@ def numbered_jobs(snapshot: Snapshot, topic: TopicState, wanted: JobsWanted) -> 
         name = "tagged"
         parameters |= wanted.match._asdict()
     return flat(snapshot.rows(name, **parameters))
-
-
-_state = msgspec.json.Decoder(TopicState)
 
 
 def get_topic(snapshot: Snapshot, name: str, now: int) -> TopicState | None:

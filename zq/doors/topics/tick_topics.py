@@ -222,6 +222,8 @@ def _delete_records(work: UnitOfWork, command: DeleteRecords) -> object:
     if state is None:
         return TopicNotFound(command.topic)
     upto = state.head_seq if command.upto is None else command.upto
+    if command.id is not None and not state.is_still(command.id, upto):
+        return TopicNotFound(command.topic)
     last = upto if command.before is None else min(upto, command.before - 1)
     where = {"id": state.id, "upto": max(last, 0), "limit": SLICE}
     if command.match is None:
