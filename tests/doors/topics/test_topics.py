@@ -253,6 +253,31 @@ async def test_a_deletion_of_records_ends_with_its_topic(
     assert (state["count"], state["earliest_seq"]) == (2_500 if in_one_tick else 1, 1)
 
 
+@pytest.mark.parametrize("is_put", [True, False], ids=["put", "written"])
+@pytest.mark.parametrize("by", ["/v0/topics/t", "/reset"])
+async def test_a_log_is_not_held_against_the_schema_of_a_queue_that_had_its_name(
+    log: Records, by: str, *, is_put: bool
+) -> None:
+    async def put_schema() -> None:
+        schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
+        put = await log.native.call("PUT", "/queues/t/schema", {"schema": schema})
+        assert put.status == 200
+
+    await log.put("t", type="queue")
+    await put_schema()
+    await log.append("t", {"n": 1})
+    assert (await log.post("t", {"records": [{"data": "text"}]})).status == 422
+    gone = await log.native.send("POST" if by == "/reset" else "DELETE", by)
+    assert gone.status in (200, 204)
+    await put_schema()
+    if is_put:
+        await log.put("t", type="log")
+    assert (await log.append("t", "text"))["seqs"] == [1]
+    told(await log.native.send("DELETE", "/v0/topics/t"))
+    reply = await log.post("t", {"records": [{"data": "text"}], "config": {"type": "queue"}})
+    assert reply.status == 422
+
+
 async def test_records_past_their_age_are_not_delivered(log: Records) -> None:
     await log.put("t", ttl_ms=300)
     await log.append("t", "old")

@@ -65,7 +65,7 @@ from zq.engine.inbox import Admission, Inbox
 from zq.features.producers.model import ProducerMark
 from zq.features.schemas.service_running import PayloadChecks
 from zq.model.clock import Clock, Timer
-from zq.model.errors import InvalidRequest
+from zq.model.errors import InvalidRequest, ZqError
 from zq.model.ids import Mint
 from zq.model.reach import Reach
 from zq.service.services import Services
@@ -122,7 +122,7 @@ class Topics:
         self._max_payload = max_payload
         self._mint = mint
         self._queues: set[str] = set()
-        """Names of topics that were seen to be queues."""
+        """Names of topics that were seen to be queues. Some may be those of logs by now."""
         self._clock = clock
         self._inbox = inbox
         self._readers = readers
@@ -155,6 +155,7 @@ class Topics:
         """Delete a topic and its routers. Raises `TopicNotEmpty`."""
         reach.require([check_topic(name)])
         self._read_at.pop(name, None)
+        self._queues.discard(name)
         return await self._inbox.ask(DeleteTopic(name, if_empty))
 
     async def append(
@@ -236,9 +237,19 @@ class Topics:
         """Append records that may become jobs, which need keys; a log leaves the keys unused."""
         if new.topic in self._checks.schemas:
             payloads = [(new.topic, record.data) for record in new.records]
-            await self._checks.require(payloads, "records")
+            try:
+                await self._checks.require(payloads, "records")
+            except ZqError:
+                if await self._comes_to_queue(new):
+                    raise
         keys = self._mint.take(len(new.records), self._clock.now_ms())
         return await self._inbox.ask(msgspec.structs.replace(new, keys=keys))
+
+    async def _comes_to_queue(self, new: Append) -> bool:
+        """True if the records' topic is a queue, or becomes one by this write."""
+        state = await self._reads.topic(new.topic, self._clock.now_ms())
+        config = new.create if state is None else state.config
+        return config is not None and config.type == "queue"
 
     async def _patiently(self, name: str, wanted: RecordsWanted, waiter: TopicWaiter) -> TopicPage:
         awaited = False
