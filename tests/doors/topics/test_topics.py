@@ -393,14 +393,17 @@ async def test_other_media_other_methods_and_other_paths_are_refused(log: Record
 
 
 async def test_the_server_says_how_it_is(log: Records) -> None:
+    log.site.clock.advance(5_000)
     await log.append("t", 1, 2)
-    assert told(await log.native.get("/v0/health"))["status"] == "ok"
+    health = told(await log.native.get("/v0/health"))
+    assert (health["status"], health["uptime_ms"]) == ("ok", 5_000)
     ready = told(await log.native.get("/v0/ready"))
     assert (ready["status"], ready["topics"]) == ("ready", 1)
     text = (await log.native.send("GET", "/v0/metrics", headers={"accept": "*/*"})).body.decode()
     assert 'topics_topic_head_seq{topic="t"} 2.0\n' in text
     figures = told(await log.native.get("/v0/metrics"))
     assert figures["topics_topic_records_live"] == {"t": 2}
+    assert figures["topics_uptime_ms"] == 5_000
     await log.put("q", type="queue")
     await log.append("q", 1, 2, 3)
     told(await log.post("q/claim", {"node": "w"}))

@@ -24,7 +24,7 @@ EXAMPLES = 1
 
 
 def routes() -> Any:
-    return topics_routes(no_server())
+    return topics_routes(no_server(), 0.0)
 
 
 def test_every_route_is_described() -> None:

@@ -15,6 +15,7 @@ class TopicsDoors(RoomDoors):
 
     async def start(self, parts: ApiParts, native: NativeRoutes) -> None:
         self._parts = parts
+        self._began = parts.services.clock.monotonic()
 
     def later(self, listener: str, guard: Guard) -> list[Later]:
         if listener != "primary" or DOOR not in self.settings.doors:
@@ -25,7 +26,8 @@ class TopicsDoors(RoomDoors):
         from zq.doors.topics.http.door import TopicsDoor, topics_routes
 
         gzip = self.settings[TopicsSettings].topics_gzip
-        return [TopicsDoor(self._parts.services.ids, topics_routes(self._parts, gzip=gzip))]
+        routes = topics_routes(self._parts, self._began, gzip=gzip)
+        return [TopicsDoor(self._parts.services.ids, routes)]
 
 
 DOORS = TopicsDoors

@@ -47,8 +47,8 @@ class TopicsDoor(Door):
         return refusal(405, "method_not_allowed", message, headers={"Allow": allowed})
 
 
-def topics_routes(parts: ApiParts, *, gzip: bool = False) -> Sequence[Route]:
-    """Every route of the door."""
+def topics_routes(parts: ApiParts, began: float, *, gzip: bool = False) -> Sequence[Route]:
+    """Every route of the door of a server that `began` at this monotonic time."""
     services, guard, answers = parts.services, parts.guard, parts.answers
     reader = TopicBodies(parts.bodies, parts.line, takes_gzip=gzip)
     streams = EventStreams(guard, services.clock, parts.heartbeats)
@@ -59,8 +59,8 @@ def topics_routes(parts: ApiParts, *, gzip: bool = False) -> Sequence[Route]:
         *watch.routes(),
         *QueueTopicsApi(services, guard, reader, answers).routes(),
         *TopicRecordsApi(services, guard, reader, answers).routes(),
-        *TopicsServiceApi(services).routes(),
-        *TopicMetricsApi(services, streams).routes(),
+        *TopicsServiceApi(services, began).routes(),
+        *TopicMetricsApi(services, streams, began).routes(),
     ]
     lasting = [*TopicWorkApi(services, streams).streams(), *watch.streams()]
     described = JsonDescriptionApi(TOPICS, [*routes, *lasting]).routes()
@@ -70,10 +70,10 @@ def topics_routes(parts: ApiParts, *, gzip: bool = False) -> Sequence[Route]:
 class TopicsServiceApi:
     """The endpoints that need no key."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, began: float) -> None:
         self._topics = services[Topics]
         self._clock = services.clock
-        self._began = self._clock.monotonic()
+        self._began = began
 
     def routes(self) -> list[Route]:
         return [

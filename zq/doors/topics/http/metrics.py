@@ -65,14 +65,14 @@ class TopicFigures(NamedTuple):
 class TopicMetricsApi:
     """`/metrics`."""
 
-    def __init__(self, services: Services, streams: EventStreams) -> None:
+    def __init__(self, services: Services, streams: EventStreams, began: float) -> None:
         self._topics = services[Topics]
         self._routers = services[Routers]
         self._watches = services[Watches]
         self._admin = services.admin
         self._clock = services.clock
         self._streams = streams
-        self._began = self._clock.monotonic()
+        self._began = began
 
     def routes(self) -> list[Route]:
         return [Route("GET", "/metrics", self.metrics, KeyScope.READ)]
