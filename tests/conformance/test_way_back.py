@@ -226,6 +226,22 @@ async def test_a_device_that_nobody_knows_gets_no_job(client: Client) -> None:
     assert unknown.headers["zq-error"] == "device_not_found"
 
 
+async def test_a_job_of_a_forgotten_device_may_go_to_all_targets_of_a_queue(
+    client: Client,
+) -> None:
+    """It is no new job, so it goes there as it goes to any other queue."""
+    await device_of(client)
+    first, second = await send(client, 1, 2)
+    assert (await client.delete("/devices/d1")).status == 204
+    assert (await client.patch(f"/jobs/{first}", {"queue": "plain"})).status == 200
+    await client.patch("/queues/q/settings", {"fan_out": ["a", "b"]})
+    moved = await client.patch(f"/jobs/{second}", {"queue": "q"})
+    assert (moved.status, moved.doc["queue"]) == (200, "a"), moved.doc
+    assert [job["payload"] for job in await client.jobs(queue="b")] == [2]
+    added = await client.send("PUT", "/queues/q/targets/c")
+    assert (added.status, added.doc) == (201, {"added": 1})
+
+
 async def test_the_latest_start_of_a_device_ends_the_wait_of_the_one_before(client: Client) -> None:
     device = await device_of(client)
     other = Device(client, instance="other")

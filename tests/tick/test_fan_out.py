@@ -15,7 +15,14 @@ from zq.features.targets.model import (
     TargetExists,
     TargetNotFound,
 )
-from zq.model.commands import EnqueueResult, Fail, Revive, SetQueue, Succeed
+from zq.model.commands import (
+    EnqueueResult,
+    Fail,
+    PatchJob,
+    Revive,
+    SetQueue,
+    Succeed,
+)
 from zq.model.errors import (
     DeadLetterCycle,
     FanOutChain,
@@ -25,6 +32,7 @@ from zq.model.errors import (
 )
 from zq.model.job import INLINE_PAYLOAD, DedupeRule, JobRecord
 from zq.model.lifecycle import Status
+from zq.model.patching import Patch
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.settling import Failure
 from zq.model.unique import OnConflict, Scope
@@ -67,6 +75,17 @@ def test_a_queue_may_be_its_own_target(ticker: Ticker) -> None:
     fan_out(ticker, "q", "q", "a")
     ticker.store(2)
     assert Counter(job.queue for job in ticker.jobs().values()) == {"q": 2, "a": 2}
+
+
+def test_a_queue_behind_other_targets_of_its_own_gets_its_jobs_alone(ticker: Ticker) -> None:
+    """Its twins go to no other target, though they name a queue with targets."""
+    fan_out(ticker, "q", "a")
+    ticker.store(2)
+    assert ticker.run(AddTarget("q", "q")).replies == [2]
+    assert Counter(job.queue for job in ticker.jobs().values()) == {"a": 2, "q": 2}
+    (key,) = ticker.store(1, queue="elsewhere")
+    ticker.run(PatchJob(key, "", Patch(queue="q")))
+    assert Counter(job.queue for job in ticker.jobs().values()) == {"a": 3, "q": 3}
 
 
 @pytest.mark.parametrize("settings", [QueueSettings(fan_out=("a", "b")), QueueSettings()])

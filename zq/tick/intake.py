@@ -168,6 +168,17 @@ class Intake:
             refusal = yield from self._bounds.refusal(command)
         if refusal is not None:
             return refusal
+        return (yield from self._admit(command, drawing))
+
+    def take_copies(self, command: Enqueue) -> Sliced[EnqueueResult]:
+        """Decide jobs like stored ones, all of them: what may refuse new jobs let those in."""
+        if self._keyed is not None:
+            command = yield from self._keyed(self._work, command)
+        return (yield from self._admit(command, any(map(_OPTIONS, command.jobs))))
+
+    def _admit(self, command: Enqueue, drawing: bool) -> Sliced[EnqueueResult]:
+        """Decide the jobs of a command that nothing refuses. If `drawing`, some have options."""
+        is_large = len(command.jobs) > SLICE_JOBS
         holding: Sequence[Hold[UnitOfWork]] = ()
         if drawing:
             admit = partial(admit_new, self._work, command.jobs, command.reach.maker)

@@ -44,7 +44,7 @@ from zq.tick.depths import depths
 from zq.tick.entering import narrow_keys
 from zq.tick.fitting import ComingPayloads, by_bytes, misfits
 from zq.tick.hooks import FanOut, Hooks, Options
-from zq.tick.intake import Intake, enqueue_told
+from zq.tick.intake import Intake
 from zq.tick.moves import remove
 from zq.tick.phases import Phase, Stage
 from zq.tick.settings import put_settings
@@ -176,7 +176,7 @@ _new = maker(JobRecord, NewJob, *_OWN)
 
 
 def store_twins(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
-    """Store a twin of each stored job in a target. Depths of queues do not count."""
+    """Store a twin of each stored job in a target. What may refuse new jobs refuses none."""
     for some in by_bytes(jobs, [job.payload_size for job in jobs], PAGE_BYTES):
         _store(work, target, some)
 
@@ -198,10 +198,16 @@ def _store(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
             jobs = [job for job in jobs if job.key not in set(gone)]
     twins = [_twin_of(work, job, bodies.get(job.key, job.payload), target) for job in jobs]
     size = sum(job.payload_size for job in jobs)
-    keys = work.new_keys(len(twins))
-    new = Enqueue(keys=keys, jobs=twins, now=work.now, size=size, over_depth=True)
-    (reply,) = exhaust(enqueue_told(work, [new]))
-    assert isinstance(reply, EnqueueResult), reply
+    new = Enqueue(keys=work.new_keys(len(twins)), jobs=twins, now=work.now, size=size)
+    work.effects.brought.append((new, exhaust(_taken(work, new))))
+
+
+def _taken(work: UnitOfWork, twins: Enqueue) -> Sliced[EnqueueResult]:
+    """Store twins in the target that they name, also if that is a queue with targets."""
+    intake = Intake(work, [twins])
+    result = yield from intake.take_copies(twins)
+    yield from intake.store()
+    return result
 
 
 def _twin_of(work: UnitOfWork, job: JobRecord, payload: str | None, target: str) -> NewJob:
