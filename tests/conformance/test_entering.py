@@ -120,6 +120,16 @@ async def test_no_way_leads_round_the_schema_of_a_target(
     assert await way(client) == 200
 
 
+async def test_a_job_that_comes_back_to_its_own_target_is_not_measured_by_the_others(
+    client: Client,
+) -> None:
+    await one_dead(client)
+    await client.patch("/queues/q/settings", {"fan_out": ["q@a", "q"]})
+    await put_schema(client, "q@a")
+    assert await by_retry(client) == 200
+    assert (await client.count(queue="q"), await client.count(queue="q@a")) == (1, 0)
+
+
 @WAYS
 async def test_a_job_of_a_queue_with_a_schema_comes_back_if_its_payload_matches(
     client: Client, before: Callable[[Client], Awaitable[None]], way: Way

@@ -9,6 +9,7 @@ from .client import Client, Doc, Reply, Wire
 from .keyed import client_of, write_keys
 from .site import Site
 from .test_dead_letter import slow_sweep
+from .test_settings import put
 from .test_sweeps import cancel, until_shown
 
 KEPT = {"retention": {"dead_ms": 60_000}}
@@ -60,6 +61,19 @@ async def test_jobs_come_back_to_their_places(client: Client) -> None:
     stream = await client.take(prefetch=4, queue="a")
     taken = [(await stream.job())["id"] for _ in range(4)]
     assert taken[1:] == [job["id"] for job in jobs]
+
+
+@pytest.mark.parametrize("targets", [["a", "b"], ["b", "a"]], ids=["first", "second"])
+async def test_jobs_come_back_to_a_queue_among_its_own_targets_alone(
+    client: Client, targets: list[str]
+) -> None:
+    await put(client, "a", fan_out=targets)
+    await client.enqueue(queue="a", **KEPT)
+    (job,) = await client.jobs(queue="a")
+    sweep = await cancelled(client, f"id={job['id']}")
+    assert (await undo(client, sweep)).doc["undone"] == 1
+    assert [each["id"] for each in await client.jobs(queue="a")] == [job["id"]]
+    assert await client.count(queue="b") == 1
 
 
 async def test_a_group_goes_on_with_the_job_that_has_come_back(client: Client) -> None:

@@ -19,7 +19,9 @@ from zq.model.commands import (
     EnqueueResult,
     Fail,
     PatchJob,
+    PatchSlice,
     Revive,
+    ReviveSlice,
     SetQueue,
     Succeed,
 )
@@ -30,6 +32,7 @@ from zq.model.errors import (
     QueueNotRegistered,
     Unprocessable,
 )
+from zq.model.filters import EVERYTHING, Filter
 from zq.model.job import INLINE_PAYLOAD, DedupeRule, JobRecord
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
@@ -148,6 +151,39 @@ def test_a_job_that_comes_back_needs_room_in_the_target(ticker: Ticker) -> None:
     ticker.store(1)
     (reply,) = ticker.run(Revive(key)).replies
     assert isinstance(reply, QueueFull) and "the queue 'a' is full" in reply.message
+
+
+@pytest.mark.parametrize("targets", [("q", "a"), ("a", "q")], ids=["first", "second"])
+@pytest.mark.parametrize("letter", [None, "dlq"], ids=["dead", "dead letter"])
+@pytest.mark.parametrize("by_filter", [False, True], ids=["one", "by filter"])
+def test_a_job_that_comes_back_to_its_queue_among_the_targets_stays_there_alone(
+    ticker: Ticker, targets: tuple[str, ...], letter: str | None, by_filter: bool
+) -> None:
+    """The other target has done its twin, and gets no second one."""
+    keyed: dict[str, Any] = {"unique_key": "k", "unique_while": Scope.QUEUED}
+    fan_out(ticker, "q", *targets, dead_letter=letter)
+    ticker.store(1, **keyed)
+    (key,) = ticker.take(1, queues=("q",))
+    ticker.run(Succeed(ticker.take(1, queues=("a",))), Fail(key, Failure("m", kill=True)))
+    one = Revive(key, home=letter is not None)
+    ticker.run(ReviveSlice([key], Filter(revivable=True)) if by_filter else one)
+    found = [(job.key, job.queue, job.status) for job in ticker.jobs().values()]
+    assert found == [(key, "q", Status.READY)]
+    ticker.store(1, **keyed)
+    assert Counter(job.queue for job in ticker.jobs().values()) == {"q": 1, "a": 1}
+
+
+def test_a_dead_letter_that_is_moved_home_leaves_others_to_the_targets(ticker: Ticker) -> None:
+    """They are moved together, and come to different queues."""
+    fan_out(ticker, "q", "a", "q", dead_letter="dlq")
+    ticker.store(1)
+    ticker.run(Succeed(ticker.take(1, queues=("a",))))
+    (letter,) = ticker.take(1, queues=("q",))
+    ticker.run(Fail(letter, Failure("m", kill=True)))
+    (other,) = ticker.store(1, queue="dlq", payload="other")
+    ticker.run(PatchSlice([letter, other], EVERYTHING, Patch(queue="q")))
+    assert by_queue(ticker) == {"q": ['{"n":1}', "other"], "a": ["other"]}
+    assert ticker.jobs()[letter].queue == "q" and ticker.jobs()[other].queue == "a"
 
 
 def test_limits_are_those_of_the_queue_that_was_named(ticker: Ticker) -> None:

@@ -157,9 +157,11 @@ def _move(
 ) -> list[JobRecord]:
     """Patch jobs that may enter the queue to which the patch moves them."""
     changed: list[JobRecord] = []
-    # All of them go to one place: the queue, or its first target.
-    for place in {entry.place(job, queue) for job in jobs}:
-        changed += patch_jobs(work, jobs, msgspec.structs.replace(patch, queue=place))
+    places = {job.key: entry.place(job, queue) for job in jobs}
+    # Few are more than one: the queue, or its first target.
+    for place in sorted(set(places.values())):
+        some = [job for job in jobs if places[job.key] == place]
+        changed += patch_jobs(work, some, msgspec.structs.replace(patch, queue=place))
     entry.entered(changed)
     return changed
 

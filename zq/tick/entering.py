@@ -12,7 +12,7 @@ import msgspec
 
 from zq.model.commands import Entered
 from zq.model.errors import KeyTaken, NotCompared, QueueFull, ZqError
-from zq.model.job import JobRecord, is_dead_letter, is_over
+from zq.model.job import NO_EXTRAS, JobRecord, is_dead_letter, is_over
 from zq.model.lifecycle import TERMINAL
 from zq.model.unique import COVERS, KeySpace, lock_of
 from zq.store.api import Sliced
@@ -30,11 +30,29 @@ def entering(
 ) -> "Sliced[QueueEntry]":
     """Compare the payloads of arrivals with the rules of their queues, and begin their entry.
 
-    The jobs whose keys are in `keyless` are dead letters there: they have no unique key. With
-    `all_now` no job is left to another transaction, however long its payload takes.
+    Where jobs enter a queue with targets, the rules of those that get them count too. The jobs
+    whose keys are in `keyless` are dead letters there: they have no unique key. With `all_now` no
+    job is left to another transaction, however long its payload takes.
     """
-    unfit = yield from misfits(work, arrivals, all_now=all_now)
-    return QueueEntry(work, arrivals, keyless, unfit)
+    places = _places(work, arrivals)
+    compared = [(job, tuple(dict.fromkeys((queue, *places[job.key])))) for job, queue in arrivals]
+    unfit = yield from misfits(work, compared, all_now=all_now)
+    return QueueEntry(work, arrivals, places, keyless, unfit)
+
+
+def _places(work: UnitOfWork, arrivals: Sequence[Arrival]) -> dict[int, tuple[str, ...]]:
+    """The queues that get each job, by its key: the one that it enters, or the targets of that.
+
+    A job that comes back to a queue which is its own target stays there. The other targets had
+    their twins of it when it was new.
+    """
+    fanning = {} if work.hooks.fan_out is None else work.rulebook.fanning
+    places: dict[int, tuple[str, ...]] = {}
+    for job, queue in arrivals:
+        targets = fanning.get(queue, (queue,))
+        comes_back = job.queue == queue or (job.extras or NO_EXTRAS).origin == queue
+        places[job.key] = (queue,) if comes_back and queue in targets else targets
+    return places
 
 
 class QueueEntry:
@@ -49,17 +67,19 @@ class QueueEntry:
         self,
         work: UnitOfWork,
         arrivals: Sequence[Arrival],
+        places: Mapping[int, Sequence[str]],
         keyless: Collection[int],
         unfit: Mapping[int, ZqError],
     ) -> None:
         self._work = work
         self._fan_out = work.hooks.fan_out
         self._fanning = {} if self._fan_out is None else work.rulebook.fanning
+        self._places = places
         self._keyless = keyless
         self._kept: Counter[str] = Counter()
         self._rest: list[int] = []
         self._unfit = unfit
-        self._room = Room(work, {self._place(queue) for _, queue in arrivals})
+        self._room = Room(work, {self._place(job) for job, _ in arrivals})
         self._owners: dict[str, JobRecord] = {}
         self._twins: dict[str, list[int]] = {}
         self._in_targets = set[int]()
@@ -98,7 +118,7 @@ class QueueEntry:
                 assert job.unique_key is not None
                 return KeyTaken(job.unique_key)
             self._work.tx.write("release_locks", keys=[owner.key])
-        place = self._place(queue)
+        place = self._place(job)
         if job.queue != place or job.status in TERMINAL:
             if not self._room.take(place):
                 return QueueFull(place, self._room.bound(place))
@@ -113,12 +133,12 @@ class QueueEntry:
             self._room.free(job.queue)
 
     def place(self, job: JobRecord, queue: str) -> str:
-        """The queue in which an admitted job lies: the first target of the one that it enters."""
+        """The queue in which an admitted job lies: the first of the targets that get it."""
         if queue in self._fanning:
             self._in_targets.add(job.key)
-            for other in self._fanning[queue][1:]:
+            for other in self._places[job.key][1:]:
                 self._twins.setdefault(other, []).append(job.key)
-        return self._place(queue)
+        return self._place(job)
 
     def entered(self, jobs: Sequence[JobRecord]) -> None:
         """Give jobs that have moved to targets their keys there, and store their twins."""
@@ -129,9 +149,9 @@ class QueueEntry:
         for target, keys in self._twins.items():
             self._fan_out.store_twins(self._work, target, [self._model(known[key]) for key in keys])
 
-    def _place(self, queue: str) -> str:
-        """Where jobs lie that enter a queue: its rules are those that they meet."""
-        return self._fanning.get(queue, (queue,))[0]
+    def _place(self, job: JobRecord) -> str:
+        """Where a job lies that enters: the rules of this queue are those that it meets."""
+        return self._places[job.key][0]
 
     def _model(self, job: JobRecord) -> JobRecord:
         if job.key not in self._keyless:
@@ -143,7 +163,7 @@ class QueueEntry:
         if job.unique_key is None or job.unique_while is None or job.key in self._keyless:
             return None
         space = KeySpace.QUEUE if queue in self._fanning else job.unique_in
-        lock = lock_of(self._place(queue), job.unique_key, space)
+        lock = lock_of(self._place(job), job.unique_key, space)
         if job.status in TERMINAL or is_dead_letter(job):
             return lock
         keeps = lock == job.lock or job.status not in COVERS[job.unique_while]

@@ -29,6 +29,9 @@ MOST_STEPS_OF_NEW = 2_000_000
 Arrival = tuple[JobRecord, str]
 """A stored job as it was before, and the queue that it is to enter."""
 
+Comparison = tuple[JobRecord, Collection[str]]
+"""A stored job, and the queues with whose rules its payload is compared."""
+
 T = TypeVar("T")
 
 
@@ -48,31 +51,28 @@ class ComingPayloads:
 
 
 def misfits(
-    work: UnitOfWork, arrivals: Sequence[Arrival], *, all_now: bool = False
+    work: UnitOfWork, compared: Sequence[Comparison], *, all_now: bool = False
 ) -> Sliced[dict[int, ZqError]]:
-    """Why jobs may not enter queues, by their keys: their payloads break rules there.
+    """Why jobs may not come to queues, by their keys: their payloads break rules there.
 
-    Where jobs enter a queue with targets, the rules of these count too. The payloads for which a
-    transaction would take long are `NotCompared`, unless `all_now`.
+    The payloads for which a transaction would take long are `NotCompared`, unless `all_now`.
     """
     found: dict[int, ZqError] = {}
-    fanning = work.rulebook.fanning
-    ways = {queue: (queue, *fanning.get(queue, ())) for _, queue in arrivals}
-    rules = _rules_of(work, {place for way in ways.values() for place in way})
+    rules = _rules_of(work, {queue for _, queues in compared for queue in queues})
     if rules is None:
         return found
     most = None if all_now else MOST_STEPS
-    for part in by_bytes(arrivals, [job.payload_size for job, _ in arrivals], MOST_READ):
+    for part in by_bytes(compared, [job.payload_size for job, _ in compared], MOST_READ):
         bodies: Mapping[int, str] = {}
         if most is None or rules.steps <= most:
             bodies = yield from _bodies(work, [job for job, _ in part])
-        for job, queue in part:
+        for job, queues in part:
             if most is not None and rules.steps > most:
                 found[job.key] = NotCompared()
                 continue
             # One that is damaged is set aside when somebody reads it.
             payload = bodies.get(job.key, job.payload or "null")
-            why = yield from rules.refusal(payload, ways[queue])
+            why = yield from rules.refusal(payload, queues)
             if why is not None:
                 found[job.key] = why
     return found

@@ -406,7 +406,7 @@ class _Twins:
 def _fitting(work: UnitOfWork, target: str, keys: Sequence[int]) -> Sliced[list[JobRecord]]:
     """The jobs whose payloads may come to a target. Others stay without it."""
     jobs = work.tx.jobs("read_jobs", keys=keys)
-    unfit = yield from misfits(work, [(job, target) for job in jobs], all_now=True)
+    unfit = yield from misfits(work, [(job, (target,)) for job in jobs], all_now=True)
     return [job for job in jobs if job.key not in unfit]
 
 
