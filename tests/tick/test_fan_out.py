@@ -15,6 +15,7 @@ from zq.features.targets.model import (
     TargetExists,
     TargetNotFound,
 )
+from zq.features.targets.tick import SLICE
 from zq.model.commands import (
     EnqueueResult,
     Fail,
@@ -264,6 +265,19 @@ def test_a_later_target_gets_what_any_other_has_not_finished(ticker: Ticker) -> 
     assert sorted(p or "" for p in by_queue(ticker)["c"]) == ["1", "2", "3", "4"]
     assert {job.status for job in waiting(ticker, "c")} == {Status.READY}
     assert ticker.run(AddTarget("q", "d")).replies == [4]
+
+
+def test_a_later_target_gets_the_jobs_in_the_order_in_which_they_came(ticker: Ticker) -> None:
+    """Those that only a later target has were stored behind all others of their command."""
+    fan_out(ticker, "q", "a", "b")
+    numbers = [str(n) for n in range(2 * SLICE + 2)]
+    ticker.run(ticker.enqueue([new_job(payload=n, group="g") for n in numbers]))
+    for _ in numbers[: SLICE + 1]:
+        ticker.run(Succeed(ticker.take(1, queues=("a",))))
+    assert ticker.run(AddTarget("q", "c")).replies == [len(numbers)]
+    assert by_queue(ticker)["c"] == by_queue(ticker)["b"] == numbers
+    (first,) = ticker.take(2, queues=("c",))
+    assert ticker.jobs()[first].payload == "0"
 
 
 def test_a_copy_begins_anew_with_its_payload_and_its_time_to_live(ticker: Ticker) -> None:

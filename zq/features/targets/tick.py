@@ -34,7 +34,7 @@ from zq.model.events import EventType
 from zq.model.job import INLINE_PAYLOAD, NO_EXTRAS, Brief, JobRecord, NewJob, without_former_key
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
-from zq.model.settings import NO_SETTINGS, checked, fixed
+from zq.model.settings import NO_SETTINGS, QueueSettings, checked, fixed
 from zq.model.sharing import maker
 from zq.model.unique import KeySpace, OnConflict
 from zq.store.api import Sliced, exhaust
@@ -262,22 +262,16 @@ def change_targets(work: UnitOfWork, commands: Sequence[AnyTargetChange]) -> Sli
 
 def _add(work: UnitOfWork, command: AddTarget) -> Sliced[int]:
     queue, target = command.queue, command.target
-    settings = work.settings_of(queue)
-    targets = settings.fan_out or ()
+    targets = work.settings_of(queue).fan_out or ()
     # It gets what lies in all of them.
     command.reach.require(targets)
     if target in targets:
         raise TargetExists(queue, target)
-    new = {queue: checked(msgspec.structs.replace(settings, fan_out=(*targets, target)))}
-    if target != queue and work.settings_of(target) == NO_SETTINGS:
-        new[target] = msgspec.structs.replace(settings, fan_out=None)
-    # Whether they are legal must be known before any of them is written.
-    book = work.rulebook
-    for name, own in new.items():
-        book = book.with_settings(name, own)
+    new = _new_settings(work, queue, target)
+    twins = (yield from _unfinished(work, targets)) if targets else {}
     bound = (new.get(target) or work.settings_of(target)).max_depth
     if bound is not None:
-        coming = yield from _coming(work, queue, target, targets)
+        coming = len(twins) if targets else (yield from _coming(work, queue, target))
         if coming and depths(work, {target})[target] + coming > bound:
             raise QueueFull(target, bound)
     if not targets and target != queue:
@@ -285,11 +279,26 @@ def _add(work: UnitOfWork, command: AddTarget) -> Sliced[int]:
     for name, own in new.items():
         put_settings(work, name, own)
     if targets:
-        twins = _Twins(work, target)
-        return (yield from _each(work, targets, UNFINISHED, twins.store))
+        return (yield from _store_in_order(work, target, twins))
     if target == queue:
         return 0
     return (yield from _each(work, [queue], WAITING, _mover(work, target)))
+
+
+def _new_settings(work: UnitOfWork, queue: str, target: str) -> dict[str, QueueSettings]:
+    """The settings of a queue with a further target, and those of the target if it has none.
+
+    Raises what says that they are not legal, before any of them is written.
+    """
+    settings = work.settings_of(queue)
+    targets = (*(settings.fan_out or ()), target)
+    new = {queue: checked(msgspec.structs.replace(settings, fan_out=targets))}
+    if target != queue and work.settings_of(target) == NO_SETTINGS:
+        new[target] = msgspec.structs.replace(settings, fan_out=None)
+    book = work.rulebook
+    for name, own in new.items():
+        book = book.with_settings(name, own)
+    return new
 
 
 def _require_no_running_head(work: UnitOfWork, queue: str) -> Sliced[None]:
@@ -305,18 +314,8 @@ def _require_no_running_head(work: UnitOfWork, queue: str) -> Sliced[None]:
         yield None
 
 
-def _coming(work: UnitOfWork, queue: str, target: str, targets: Sequence[str]) -> Sliced[int]:
-    """How many jobs a new target of a queue gets."""
-    firsts = set[int]()
-
-    def note(keys: Sequence[int]) -> Sliced[int]:
-        firsts.update([first_of(job) for job in work.tx.jobs("read_jobs", keys=keys)])
-        yield None
-        return 0
-
-    if targets:
-        yield from _each(work, targets, UNFINISHED, note)
-        return len(firsts)
+def _coming(work: UnitOfWork, queue: str, target: str) -> Sliced[int]:
+    """How many jobs the first target of a queue gets."""
     return 0 if target == queue else (yield from _each(work, [queue], WAITING, _counted))
 
 
@@ -383,24 +382,34 @@ def _mover(work: UnitOfWork, target: str) -> Handle:
     return move
 
 
-class _Twins:
-    """Twins of stored jobs for a new target: one of each, however many targets have one."""
+def _unfinished(work: UnitOfWork, targets: Sequence[str]) -> Sliced[dict[int, int]]:
+    """The jobs that some target has not finished: one of the twins of each, by the first one."""
+    twins: dict[int, int] = {}
 
-    def __init__(self, work: UnitOfWork, target: str) -> None:
-        self._work = work
-        self._target = target
-        self._known = set[int]()
+    def note(keys: Sequence[int]) -> Sliced[int]:
+        for job in work.tx.jobs("read_jobs", keys=keys):
+            twins.setdefault(first_of(job), job.key)
+        yield None
+        return len(keys)
 
-    def store(self, keys: Sequence[int]) -> Sliced[int]:
-        """Store twins of the jobs that have none here yet. Returns how many."""
-        new: list[JobRecord] = []
-        for job in (yield from _fitting(self._work, self._target, keys)):
-            first = first_of(job)
-            if first not in self._known:
-                self._known.add(first)
-                new.append(job)
-        store_twins(self._work, self._target, new)
-        return len(new)
+    yield from _each(work, targets, UNFINISHED, note)
+    return twins
+
+
+def _store_in_order(work: UnitOfWork, target: str, twins: Mapping[int, int]) -> Sliced[int]:
+    """Store twins of jobs in the order in which these came. Returns how many.
+
+    The jobs are those of `_unfinished`. Their own keys do not tell their order: a twin for a later
+    target comes behind all first ones of its transaction.
+    """
+    keys = [twins[first] for first in sorted(twins)]
+    stored = 0
+    for start in range(0, len(keys), SLICE):
+        jobs = yield from _fitting(work, target, keys[start : start + SLICE])
+        store_twins(work, target, sorted(jobs, key=first_of))
+        stored += len(jobs)
+        yield None
+    return stored
 
 
 def _fitting(work: UnitOfWork, target: str, keys: Sequence[int]) -> Sliced[list[JobRecord]]:
