@@ -134,6 +134,37 @@ def test_names_belong_to_each_target_by_itself(ticker: Ticker) -> None:
     assert Counter(job.queue for job in ticker.jobs().values()) == {"a": 1, "b": 1}
 
 
+@pytest.mark.parametrize("own", [(), ("q",)], ids=["others", "own too"])
+def test_a_new_target_knows_the_names_of_the_jobs_before_it(
+    ticker: Ticker, own: tuple[str, ...]
+) -> None:
+    """A producer repeats what it has sent, since its answer was lost."""
+    named = [
+        new_job(payload=str(n), group="g" if n else None, dedupe=DedupeRule("once", 1000 + n))
+        for n in range(2)
+    ]
+    ticker.run(ticker.enqueue(named))
+    for target in (*own, "a", "b"):
+        ticker.run(AddTarget("q", target))
+        ticker.run(ticker.enqueue(named))
+    targets = (*own, "a", "b")
+    assert by_queue(ticker) == {target: ["0", "1"] for target in targets}
+    ticker.now += 1000
+    ticker.run(ticker.enqueue(named))
+    assert by_queue(ticker) == {target: ["0", "1", "0"] for target in targets}
+
+
+def test_a_new_target_knows_no_name_whose_time_is_over(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a", "b")
+    named = new_job(dedupe=DedupeRule("once", 1000))
+    ticker.run(ticker.enqueue([named]))
+    ticker.run(RemoveTarget("q", "b"))
+    ticker.now += 1000
+    ticker.run(ticker.enqueue([named]))
+    ticker.run(AddTarget("q", "b"), ticker.enqueue([named]))
+    assert Counter(job.queue for job in ticker.jobs().values()) == {"a": 2, "b": 2}
+
+
 def test_all_or_none_holds_over_targets(ticker: Ticker) -> None:
     fan_out(ticker, "q", "a", "b")
     ticker.run(SetQueue("b", QueueSettings(max_depth=1)))

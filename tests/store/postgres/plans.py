@@ -180,6 +180,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "read_purgeable": {"jobs BY purgeable"},
         "read_names": {"dedupe BY dedupe_pkey"},
         "write_names": {"SORT"},
+        "share_names": {"dedupe BY dedupe_pkey"},
         "forget_names": {"dedupe BY ctid", "dedupe BY dedupe_by_time"},
         "count": {"queue_counts BY queue_counts_pkey"},
         "clear_jobs": {"ALL OF jobs"},

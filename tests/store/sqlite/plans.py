@@ -121,6 +121,7 @@ FINDS: dict[str, set[str]] = {
     },
     "read_names": {"SEARCH dedupe USING PRIMARY KEY (queue=? AND group_id=? AND name=?)"},
     "write_names": set(),
+    "share_names": {"SEARCH dedupe USING PRIMARY KEY (queue=?)"},
     "forget_names": {
         "SEARCH dedupe USING PRIMARY KEY (queue=? AND group_id=? AND name=?)",
         "SEARCH dedupe USING COVERING INDEX dedupe_by_time (until<?)",

@@ -8,6 +8,7 @@ caller deletes most jobs before.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar, get_args
 
 import msgspec
@@ -278,6 +279,9 @@ def _add(work: UnitOfWork, command: AddTarget) -> Sliced[int]:
         yield from _require_no_running_head(work, queue)
     for name, own in new.items():
         put_settings(work, name, own)
+    for other in targets or (queue,):
+        # There may be as many names as jobs.
+        yield partial(work.tx.write, "share_names", queue=other, target=target, now=work.steady)
     if targets:
         return (yield from _store_in_order(work, target, twins))
     if target == queue:

@@ -357,6 +357,14 @@ ORDER BY q, g, called, nth DESC
 ON CONFLICT (queue, group_id, name) DO UPDATE
 SET job_id = excluded.job_id, until = excluded.until
 
+-- name: share_names
+-- The names that a queue knows hold in a target of it, too.
+INSERT INTO dedupe (queue, group_id, name, job_id, until)
+SELECT :target::text, group_id, name, job_id, until FROM dedupe
+WHERE queue = :queue AND +until > :now
+ON CONFLICT (queue, group_id, name) DO UPDATE
+SET job_id = excluded.job_id, until = excluded.until WHERE excluded.until > dedupe.until
+
 -- name: forget_names
 DELETE FROM dedupe WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM dedupe WHERE until <= :now ORDER BY until LIMIT :limit))

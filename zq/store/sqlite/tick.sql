@@ -346,6 +346,14 @@ WHERE until > :now
 INSERT OR REPLACE INTO dedupe (queue, group_id, name, job_id, until)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:names)
 
+-- name: share_names
+-- The names that a queue knows hold in a target of it, too.
+INSERT INTO dedupe (queue, group_id, name, job_id, until)
+SELECT :target, group_id, name, job_id, until FROM dedupe
+WHERE queue = :queue AND until > :now
+ON CONFLICT (queue, group_id, name) DO UPDATE
+SET job_id = excluded.job_id, until = excluded.until WHERE excluded.until > until
+
 -- name: forget_names
 DELETE FROM dedupe WHERE (queue, group_id, name) IN (
     SELECT queue, group_id, name FROM dedupe WHERE until <= :now ORDER BY until LIMIT :limit)
