@@ -127,6 +127,26 @@ def test_the_keys_of_jobs_that_waited_belong_to_their_target(ticker: Ticker) -> 
     assert [owner.key for owner in reply.owners.values()] == [waits]
 
 
+@pytest.mark.parametrize("before", [(), ("a",)], ids=["first", "second"])
+def test_the_keys_of_jobs_that_waited_hold_where_their_queue_becomes_its_own_target(
+    ticker: Ticker, before: tuple[str, ...]
+) -> None:
+    keyed: dict[str, dict[str, Any]] = {
+        name: {"unique_key": name, "unique_while": scope, "priority": 1}
+        for name, scope in (("runs", Scope.ACTIVE), ("free", Scope.QUEUED), ("dead", Scope.EXISTS))
+    } | {"waits": {"unique_key": "waits", "unique_while": Scope.ACTIVE}}
+    keys = {name: ticker.store(1, **fields)[0] for name, fields in keyed.items()}
+    assert len(ticker.take(3)) == 3
+    ticker.run(Fail(keys["dead"], Failure("m", kill=True)))
+    if before:
+        fan_out(ticker, "q", *before)
+    ticker.run(AddTarget("q", "q"))
+    for fields in keyed.values():
+        ticker.store(1, **fields)
+    found = Counter(job.unique_key for job in waiting(ticker, "q"))
+    assert found == {"runs": 1, "free": 2, "dead": 1, "waits": 1}
+
+
 def test_names_belong_to_each_target_by_itself(ticker: Ticker) -> None:
     fan_out(ticker, "q", "a", "b")
     for _ in range(2):

@@ -172,19 +172,35 @@ class QueueEntry:
 
 def narrow_keys(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
     """Have the unique keys of jobs that came to a target count there alone, as new ones do."""
-    wide = [
+    wide = _with_wide_keys(jobs)
+    _narrow(work, wide, wide)
+
+
+def narrow_keys_in_place(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
+    """Do the same for jobs that stay in their queue. Those that own their keys go on to do so."""
+    wide = _with_wide_keys(jobs)
+    owners = {job.key for job in work.tx.owners(sorted({job.lock for job in wide if job.lock}))}
+    _narrow(work, wide, [job for job in wide if job.key in owners])
+
+
+def _with_wide_keys(jobs: Sequence[JobRecord]) -> list[JobRecord]:
+    """The jobs whose keys count in all queues."""
+    return [
         job
         for job in jobs
         if job.unique_key is not None
         and job.unique_in is not KeySpace.QUEUE
         and not is_dead_letter(job)
     ]
+
+
+def _narrow(work: UnitOfWork, wide: Sequence[JobRecord], owning: Sequence[JobRecord]) -> None:
+    """Have keys count in the queues of their jobs. Some own them there unless others do."""
     if wide:
-        keys = [job.key for job in wide]
-        work.tx.write("narrow_locks", keys=keys)
-        work.tx.write("restore_moved_locks", keys=keys)
-        for job in wide:
-            job.unique_in = KeySpace.QUEUE
+        work.tx.write("narrow_locks", keys=[job.key for job in wide])
+        work.tx.write("restore_moved_locks", keys=[job.key for job in owning])
+    for job in wide:
+        job.unique_in = KeySpace.QUEUE
 
 
 def letters_among(jobs: Sequence[JobRecord]) -> set[int]:

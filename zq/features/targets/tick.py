@@ -42,7 +42,7 @@ from zq.store.api import Sliced, exhaust
 from zq.store.snapshot import PAGE_BYTES
 from zq.tick.change import patch_jobs
 from zq.tick.depths import depths
-from zq.tick.entering import narrow_keys
+from zq.tick.entering import narrow_keys, narrow_keys_in_place
 from zq.tick.fitting import ComingPayloads, by_bytes, misfits
 from zq.tick.hooks import FanOut, Hooks, Options
 from zq.tick.intake import Intake
@@ -282,6 +282,8 @@ def _add(work: UnitOfWork, command: AddTarget) -> Sliced[int]:
     for other in targets or (queue,):
         # There may be as many names as jobs.
         yield partial(work.tx.write, "share_names", queue=other, target=target, now=work.steady)
+    if target == queue:
+        yield from _each(work, [queue], tuple(Status), _narrower(work))
     if targets:
         return (yield from _store_in_order(work, target, twins))
     if target == queue:
@@ -374,6 +376,17 @@ def _each(
             handled += yield from handle(keys[start : start + SLICE])
             yield None
         yield None
+
+
+def _narrower(work: UnitOfWork) -> Handle:
+    """Has the keys of jobs count in their queue alone, as new ones do once it is a target."""
+
+    def narrow(keys: Sequence[int]) -> Sliced[int]:
+        narrow_keys_in_place(work, work.tx.jobs("read_jobs", keys=keys))
+        yield None
+        return len(keys)
+
+    return narrow
 
 
 def _mover(work: UnitOfWork, target: str) -> Handle:
