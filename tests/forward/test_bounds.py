@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 from conformance.client import Reply
+from store.rig import Ticker, new_job
 
-from zq.features.forward.model import LaneRule
+from zq.features.forward.commands import PutLane
+from zq.features.forward.model import LaneFull, LaneRule
 from zq.features.forward.service import LaneBounds
 from zq.features.forward.store import LaneReads
-from zq.model.errors import ReadTimeout
+from zq.model.commands import EnqueueResult, SetQueue
+from zq.model.errors import QueueFull, ReadTimeout
+from zq.model.settings import QueueSettings
 
 from .edge import Edge, until
 
@@ -58,6 +62,22 @@ async def test_a_full_lane_refuses_new_jobs_until_some_are_gone(tmp_path: Path) 
         await edge.hurry()
         await until(lambda: edge.progress.arrived == 3)
         assert (await pushed(edge, 400)).status == 201
+
+
+def test_what_a_lane_or_a_queue_refuses_takes_no_room_from_the_rest_of_its_tick(
+    ticker: Ticker,
+) -> None:
+    rule = LaneRule(("out",), url="http://127.0.0.1:1", max_bytes=100)
+    ticker.run(PutLane("up", rule, "e.1"), SetQueue("q", QueueSettings(max_depth=2)))
+    large, small = (new_job(queue="out", payload=f'"{"x" * size}"') for size in (198, 78))
+    replies = ticker.run(
+        ticker.enqueue([new_job(), new_job(), large]),
+        ticker.enqueue([new_job()]),
+        ticker.enqueue([new_job(), new_job(), small]),
+        ticker.enqueue([small]),
+    ).replies
+    assert [type(reply) for reply in replies] == [LaneFull, EnqueueResult, QueueFull, EnqueueResult]
+    assert sorted(job.queue for job in ticker.jobs().values()) == ["out", "q"]
 
 
 async def test_a_lane_whose_oldest_job_waits_too_long_refuses_new_ones(tmp_path: Path) -> None:

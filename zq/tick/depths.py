@@ -54,25 +54,39 @@ def depths(work: UnitOfWork, queues: Set[str]) -> dict[str, int]:
 
 
 class DepthTable:
-    """True if the queues with a limit have room for this tick's new jobs."""
+    """The room that queues with a limit have for this tick's new jobs."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
         named: Set[str] = frozenset()
         if work.rulebook.bounded:
             named = {job.queue for command in commands for job in command.jobs}
         self._room = Room(work, named)
+        self._wanted: Counter[str] = Counter()
+        """The room that the latest command needs, by queue."""
 
     def refusal(
         self, command: Enqueue, names: NameTable, is_new: Callable[[NewJob], bool]
     ) -> QueueFull | None:
-        """Take the room that a command's jobs need. Return an error if a queue has too little.
+        """Why a queue has too little room for a command's jobs. If all have enough, `take` it.
 
-        Copies by name, duplicates of unique keys and folded jobs need no room. `is_new` recognises
-        the duplicates.
+        `is_new` recognises the duplicates of unique keys.
         """
+        self._wanted.clear()
         if not self._room.left or command.over_depth:
             return None
-        wanted: Counter[str] = Counter()
+        self._count(command, names, is_new)
+        for queue, left in self._room.left.items():
+            if self._wanted[queue] > max(left, 0):
+                return QueueFull(queue, self._room.bound(queue))
+        return None
+
+    def take(self) -> None:
+        """Take the room for the command that `refusal` has just let pass."""
+        for queue, jobs in self._wanted.items():
+            self._room.take(queue, jobs)
+
+    def _count(self, command: Enqueue, names: NameTable, is_new: Callable[[NewJob], bool]) -> None:
+        """Count the jobs that need room: no copies by name, duplicates of keys or folded jobs."""
         brought: set[CopyName | str] = set()
         folds = () if command.plan is None else command.plan.folds
         for index, job in enumerate(command.jobs):
@@ -88,10 +102,4 @@ class DepthTable:
                 if job.lock in brought or not is_new(job):
                     continue
                 brought.add(job.lock)
-            wanted[job.queue] += 1
-        for queue, left in self._room.left.items():
-            if wanted[queue] > max(left, 0):
-                return QueueFull(queue, self._room.bound(queue))
-        for queue, jobs in wanted.items():
-            self._room.take(queue, jobs)
-        return None
+            self._wanted[job.queue] += 1

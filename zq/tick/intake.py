@@ -168,6 +168,9 @@ class Intake:
             refusal = yield from self._bounds.refusal(command)
         if refusal is not None:
             return refusal
+        # The bounds have reserved what the command brings. Only now is it sure that it is stored.
+        if self._depths is not None:
+            self._depths.take()
         return (yield from self._admit(command, drawing))
 
     def take_copies(self, command: Enqueue) -> Sliced[EnqueueResult]:
