@@ -301,16 +301,7 @@ class Intake:
             if status != Status.READY:
                 new.ttl_ms = lasts_ms
             if job.unique_key is not None:
-                known = self._keys.claim(new, job.on_conflict)
-                if (
-                    known is not None
-                    and _takes_payload(known, job)
-                    and (yield from self._fits(known, job))
-                ):
-                    reply.replaced.add(index)
-                    self._replaced[known.key] = job
-                    if job.on_conflict is OnConflict.REPLACE_CONTENT:
-                        known = self._take_content(known, job)
+                known = yield from self._claim(new, job, index, reply)
             self._names.learn(job, known or new)
             if hosts and known is None:
                 self._hosts.open(new)
@@ -329,6 +320,24 @@ class Intake:
             self._work.retimed = True
         self._full.append(_Full(head, job, expires_at, lasts_ms))
         return True
+
+    def _claim(
+        self, new: JobRecord, job: NewJob, index: int, reply: EnqueueResult
+    ) -> Sliced[JobRecord | None]:
+        """Make a new job the owner of its key. If it is a duplicate, return the owner instead.
+
+        An owner that waits may take what the duplicate brings. `reply` notes that.
+        """
+        owner = self._keys.claim(new, job.on_conflict)
+        if owner is None or not _takes_payload(owner, job):
+            return owner
+        if not (yield from self._fits(owner, job)):
+            return owner
+        reply.replaced.add(index)
+        self._replaced[owner.key] = job
+        if job.on_conflict is OnConflict.REPLACE_CONTENT:
+            return self._take_content(owner, job)
+        return owner
 
     def _fits(self, owner: JobRecord, job: NewJob) -> Sliced[bool]:
         """True if the queue of an owner takes the payload of a duplicate from another queue."""

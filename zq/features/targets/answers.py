@@ -17,7 +17,8 @@ class AddedJobs(msgspec.Struct):
 
 _TARGET = "/queues/{queue}/targets/{target}"
 _REFUSED = {
-    409: "It is a target already, would have targets itself, or has to wait for a group in flight.",
+    409: "It is a target already, would have targets itself, would lead dead letters in a circle,"
+    " or has to wait for a group in flight.",
     429: "More jobs wait than its `max_depth` allows.",
 }
 _NO_TARGET = {404: "There is no such target."}

@@ -17,9 +17,9 @@ class AddTarget(Command[int], frozen=True):
 
     The first target gets the waiting jobs of the queue itself. A later one gets a twin of each job
     that another target has not finished. A target without settings gets those of the queue. The
-    errors are `TargetExists`, `FanOutChain`, `InvalidRequest`, `QueueFull` if they are more than it
-    may hold, for the first target `GroupInFlight`, and for a later one `QueueOutOfReach` if another
-    target is out of reach.
+    errors are `TargetExists`, `FanOutChain`, `DeadLetterCycle`, `InvalidRequest`, `QueueFull` if
+    they are more than it may hold, for the first target `GroupInFlight`, and for a later one
+    `QueueOutOfReach` if another target is out of reach.
     """
 
     brings_more: ClassVar[bool] = True

@@ -28,8 +28,8 @@ class Targets:
     async def add(self, queue: str, target: str, reach: Reach) -> int:
         """Have new jobs of a queue go to a target too. Return how many jobs it got of those before.
 
-        See `AddTarget`. Raises `TargetExists`, `GroupInFlight`, `FanOutChain`, `InvalidRequest`,
-        `QueueFull` or `QueueOutOfReach`.
+        See `AddTarget`. Raises `TargetExists`, `GroupInFlight`, `FanOutChain`, `DeadLetterCycle`,
+        `InvalidRequest`, `QueueFull` or `QueueOutOfReach`.
         """
         reach.require([queue, target])
         return await self._inbox.ask(AddTarget(queue, target, reach))
@@ -48,7 +48,10 @@ class Targets:
         return deleted + await self._inbox.ask(RemoveTarget(queue, target))
 
     async def _empty(self, queue: str) -> int:
-        """Delete the jobs that a queue has by now, but for the last ones. Return how many."""
+        """Delete the jobs that a queue has by now, in full slices. Return how many.
+
+        `RemoveTarget` deletes the rest.
+        """
         its_jobs = Filter(queues=(queue,))
         deleted, after = 0, -1
         _, upto = await self._reads.key_range()
