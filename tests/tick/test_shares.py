@@ -12,10 +12,24 @@ from zq.features.fair import tick_hold
 from zq.features.fair.model import FairLimit
 from zq.features.fair.model_jobs import DropFairLimit, PutFairLimit, fair_key_of
 from zq.features.fair.tick_hold import MOST_FORGOTTEN, MOST_OPENED
-from zq.model.commands import Claim, Clear, PatchJob, SetQueue, Succeed
+from zq.features.sweeps.model import SweepMark, UndoSlice
+from zq.model.commands import (
+    AnyCommand,
+    CancelSlice,
+    Claim,
+    Clear,
+    Entered,
+    Fail,
+    PatchJob,
+    ReviveSlice,
+    SetQueue,
+    Succeed,
+)
+from zq.model.filters import EVERYTHING, Filter
 from zq.model.job import JobSettings, NewJob
 from zq.model.patching import Patch
 from zq.model.settings import FairRule, QueueSettings
+from zq.model.settling import Failure
 
 from .test_tick import statements
 
@@ -118,6 +132,42 @@ def test_a_job_in_flight_counts_where_it_moves_to(ticker: Ticker) -> None:
     assert ticker.connection.execute(counts).fetchall() == [("other", 0, 1), ("q", 0, 1)]
     ticker.run(Succeed(list(ticker.jobs())))
     assert ticker.value("SELECT count(*) FROM shares WHERE unfinished > 0") == 0
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        [],
+        [CreateBudget("a", BudgetPolicy(1))],
+        [SetQueue("another", QueueSettings(priority_aging_ms=1_000))],
+    ],
+    ids=["alone", "beside a budget", "beside aging priorities"],
+)
+@pytest.mark.parametrize("comes_back", ["revived", "undone"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_jobs_that_come_back_after_the_last_one_of_all_keys_share_as_before(
+    ticker: Ticker, beside: list[AnyCommand], comes_back: str, restarts: bool
+) -> None:
+    ticker.run(SetQueue("q", QueueSettings(fair=FairRule(max_in_flight=1))), *beside)
+    with_keys(ticker, 3, 1)
+    jobs = list(ticker.jobs())
+    back: AnyCommand
+    if comes_back == "undone":
+        ticker.run(CancelSlice(jobs, EVERYTHING, True, SweepMark(7, "{}", 1.0)))
+        back = UndoSlice(jobs, Filter(swept=7))
+    else:
+        for _ in jobs:
+            (job,) = ticker.take(9)
+            ticker.run(Fail(job, Failure("no", kill=True)))
+        back = ReviveSlice(jobs, Filter(revivable=True))
+    assert ticker.value("SELECT count(*) FROM shares") == 0
+    if restarts:
+        ticker.restart()
+
+    assert ticker.run(back).replies == [Entered(3)]
+    for job in jobs:
+        assert ticker.take(9) == [job], "the key may have one job in flight"
+        ticker.run(Succeed([job]))
 
 
 def test_a_tick_forgets_a_number_of_keys_and_the_next_ones_go_on(ticker: Ticker) -> None:

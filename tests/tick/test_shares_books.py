@@ -9,16 +9,20 @@ from store.rig import Ticker
 from zq.features.fair import tick_hold
 from zq.features.fair.model import FairLimit
 from zq.features.fair.model_jobs import DropFairLimit, PutFairLimit
+from zq.features.sweeps.model import SweepMark, UndoSlice
 from zq.model.commands import (
     AnyCommand,
     CancelJob,
+    CancelSlice,
     DeleteJob,
     Fail,
     PatchJob,
     Release,
+    Revive,
     SetQueue,
     Succeed,
 )
+from zq.model.filters import EVERYTHING, Filter
 from zq.model.job import JobSettings
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
@@ -83,6 +87,9 @@ def anything(ticker: Ticker, draw: Random) -> AnyCommand:
             PatchJob(key, "id", Patch(ready_at=ticker.now + draw.choice((0, 400)))),
             DeleteJob(key),
             CancelJob(key, force=draw.random() < 0.5),
+            CancelSlice(list(jobs), EVERYTHING, draw.random() < 0.5, SweepMark(7, "{}", 1.0)),
+            Revive(key),
+            UndoSlice(list(jobs), Filter(swept=7)),
             SetQueue(place, QueueSettings(fair=rule, priority_aging_ms=draw.choice((None, 100)))),
             PutFairLimit(place, name, limit),
             DropFairLimit(place, name),

@@ -9,10 +9,11 @@ from zq.features.fair.model_jobs import DropFairLimit, PutFairLimit, fair_key_of
 from zq.features.fair.tick_hold import FairHold
 from zq.model.commands import Due, Enqueue
 from zq.model.job import NO_OPTIONS, NewJob
+from zq.model.lifecycle import Move
 from zq.model.places import place_at
 from zq.model.settings import BY_PRODUCER
 from zq.store.api import Sliced
-from zq.tick.hooks import Hooks, Options
+from zq.tick.hooks import Hooks, Jobs, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
 from zq.tick.work import UnitOfWork, hold_of
@@ -60,7 +61,13 @@ def _with_key(work: UnitOfWork, job: NewJob, sender: str | None) -> NewJob:
 def hooks(options: Options) -> Hooks[UnitOfWork]:
     """New jobs get the keys that their queues take from a field, and jobs with keys are held."""
     due = {Due.SHARE: _open_due}
-    return Hooks(hold=FairHold(), keyed=keyed, cleared=_clear, due=due)
+    moves = {Move.REVIVE: _come_back, Move.UNDO: _come_back}
+    return Hooks(hold=FairHold(), keyed=keyed, cleared=_clear, due=due, moves=moves)
+
+
+def _come_back(work: UnitOfWork, jobs: Jobs, after: Jobs | None) -> None:
+    """Count the shares of jobs that have ended and wait again, as those of new jobs."""
+    hold_of(work, FairHold).count_from(work, jobs)
 
 
 def _open_due(work: UnitOfWork) -> None:

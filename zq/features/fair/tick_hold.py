@@ -140,7 +140,16 @@ class FairHold:
     def admit_new(
         self, work: UnitOfWork, jobs: Sequence[NewJob], maker: BudgetMaker | None
     ) -> None:
-        """Count shares from the first job with a key on. No job is refused."""
+        """Begin to count shares if one of these jobs has a key. No job is refused."""
+        self.count_from(work, jobs)
+
+    def count_from(
+        self, work: UnitOfWork, jobs: Sequence[NewJob] | Sequence[Brief | JobRecord]
+    ) -> None:
+        """Count shares from the first job with a key on, whether it is new or comes back.
+
+        Nothing is counted any more once the last job with a key has ended.
+        """
         if not self.is_used and any(fair_key_of(job.options) is not None for job in jobs):
             self.begin(work.tx, work.steady)
             self.is_used = work.has_lines = True
