@@ -271,7 +271,17 @@ async def test_a_queue_takes_the_key_from_a_field(client: Client, place: str, fi
     none = await client.enqueue(payload={})
 
     keys = [(await client.job(job["id"])).get("fair_key") for job in (before, after, own, none)]
-    assert keys == [None, "acme", "mine", ""]
+    assert keys == [None, "acme", "mine", None]
+    assert {key["key"] for key in await shown(client)} == {"acme", "mine", ""}
+
+
+async def test_a_job_with_the_empty_key_can_be_sent_again_as_it_is_shown(client: Client) -> None:
+    await set_queue(client, fair={"key": "payload.tenant"})
+    await client.enqueue(payload={})
+    (job,) = await claim(client)
+
+    assert (await client.post("/jobs", job)).status == 201
+    assert [key["waiting"] for key in await shown(client)] == [1]
 
 
 # What is refused and shown

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance.claims import claim
+from conformance.claims import claim, set_queue
 from conformance.client import Doc
 
 from zq.features.forward.peer_presence import Presence
@@ -50,6 +50,19 @@ async def test_jobs_for_a_device_come_to_its_workers_in_order(tmp_path: Path) ->
         first = (await commands(edge))[0]
         assert (first["meta"], first["priority"], "to" in first) == ({"a": 1}, 7, False)
         assert [job["payload"] for job in await claim(edge.near, "commands", max=2)] == [1, 2]
+
+
+async def test_a_job_that_lacks_the_field_of_its_fair_key_comes_without_a_key(
+    tmp_path: Path,
+) -> None:
+    async with Edge(tmp_path).running() as edge:
+        await edge.lay()
+        await edge.known()
+        await set_queue(edge.far, "to%2Fd1%2Fcommands", fair={"key": "payload.tenant"})
+        await send(edge, {"tenant": "a"}, {})
+
+        assert await at_device(edge, 2) == [{"tenant": "a"}, {}]
+        assert [job.get("fair_key") for job in await commands(edge)] == ["a", None]
 
 
 async def test_a_device_keeps_the_job_that_has_a_unique_key(tmp_path: Path) -> None:

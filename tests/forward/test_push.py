@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conformance.claims import set_queue
 
 from zq.features.forward.model import LaneNotFound
 
@@ -58,6 +59,25 @@ async def test_what_a_job_came_with_travels_along(tmp_path: Path) -> None:
         assert [draw["key"] for draw in whole["budgets"]] == ["b"]
         assert whole["payload"] == "x" * 5000
         assert whole["expires_at"] - edge.hub.now == 40_000
+
+
+async def test_a_job_that_lacks_the_field_of_its_fair_key_arrives_without_a_key(
+    tmp_path: Path,
+) -> None:
+    """It shares the empty key of the device. At the hub it has what the queue there says."""
+    async with Edge(tmp_path).running() as edge:
+        await set_queue(edge.near, "out", fair={"key": "payload.tenant"})
+        await edge.push({"tenant": "a", "shop": 1}, {"shop": 2}, {})
+        await edge.lay()
+        await edge.eventually(3)
+        await set_queue(edge.far, "out", fair={"key": "payload.shop"})
+        await edge.push({"tenant": "a", "shop": 1}, {"shop": 2}, {})
+        await edge.eventually(6)
+
+        keys = [job.get("fair_key") for job in await edge.jobs_of(edge.far)]
+        assert keys == ["a", None, None, "a", "2", None]
+        shown = (await edge.far.get("/queues/out/fair")).doc["keys"]
+        assert sorted(key["key"] for key in shown) == ["", "2", "a"]
 
 
 async def test_a_hub_that_is_away_finds_everything_when_it_is_back(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The check of what fair shares add to the bodies of jobs."""
+"""The check of what fair shares add to the bodies of jobs, and how documents show it."""
 
 from typing import Any
 
@@ -16,3 +16,15 @@ def take(sent: Any, job: NewJob) -> NewJob:
     if sent.fair_weight is not None:
         check_weight("fair_weight", sent.fair_weight)
     return job
+
+
+def _shown(key: str) -> str | None:
+    """A fair key in a document, or in what a lane sends.
+
+    The empty key, of jobs that lack the field of their queue's setting, is no key that a body may
+    name. So a job is sent without it, and gets what the queue says there.
+    """
+    return key or None
+
+
+SHOWN = {"fair_key": _shown}
