@@ -171,3 +171,22 @@ def test_of_too_many_lines_a_budget_believes_its_own_bound(
     (refusal,) = ticker.run(PutBudget("b", BudgetPolicy(5))).replies
 
     assert "4 unfinished jobs draw up to 8" in str(refusal)
+
+
+def test_among_too_many_jobs_in_flight_a_budget_believes_its_own_bound(
+    ticker: Ticker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tick_ledger, "MOST_COSTLY", 3)
+    ticker.run(CreateBudget("b", BudgetPolicy(9)))
+    others = ticker.store(3)
+    (costly,) = ticker.store(1, options=drawing((Draw("b", 8),)))
+    assert ticker.take(4) == [*others, costly]
+
+    (refusal,) = ticker.run(PutBudget("b", BudgetPolicy(5))).replies
+    assert "draw up to 8 from it" in str(refusal)
+    ticker.run(Succeed(others[:2]))
+    (refusal,) = ticker.run(PutBudget("b", BudgetPolicy(5))).replies
+    assert "draw up to 8 from it" in str(refusal)
+    ticker.run(Succeed([costly]))
+    (narrowed,) = ticker.run(PutBudget("b", BudgetPolicy(5))).replies
+    assert isinstance(narrowed, BudgetState)

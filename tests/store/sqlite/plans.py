@@ -221,6 +221,7 @@ FINDS: dict[str, set[str]] = {
     "count_costly": {
         *("SCAN j", "SCAN l", "SCAN lines USING COVERING INDEX sqlite_autoindex_lines_1"),
         "SEARCH jobs USING COVERING INDEX jobs_of_line (line=?)",
+        "SEARCH jobs USING COVERING INDEX not_ready (status=?)",
         "SEARCH jobs USING INDEX not_ready (status=?)",
     },
     "note_lost_budgets": {"SCAN jobs", "USE TEMP B-TREE FOR DISTINCT"},

@@ -34,10 +34,12 @@ FROM (
 WHERE key = ANY (ARRAY[drawn.name])
 
 -- name: count_costly
--- How many unfinished jobs draw more from a budget, the most that one draws, and whether these are all:
--- up to :limit jobs of up to :limit lines, and of so many in flight.
+-- How many unfinished jobs draw more from a budget, up to :limit of them, the most that one of these
+-- draws, and whether all lines and all jobs in flight were looked at: each up to :limit of them.
 SELECT count(*), max(cost),
     (SELECT count(*) FROM (SELECT 1 FROM lines ORDER BY id LIMIT :limit) AS few) < :limit
+    AND (SELECT count(*) FROM (
+        SELECT 1 FROM jobs WHERE status = {in_flight} AND status <> {ready} LIMIT :limit) AS few) < :limit
 FROM (
     SELECT (d ->> 1)::bigint AS cost
     FROM (SELECT id, draws FROM lines WHERE draws <> '' ORDER BY id LIMIT :limit) AS l

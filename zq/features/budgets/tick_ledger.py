@@ -242,15 +242,15 @@ class TokenLedger:
     def unpayable(self, key: str, most: int) -> tuple[int, int]:
         """How many unfinished jobs draw more than `most` tokens, and the most that one draws.
 
-        All waiting jobs that draw must be in their lines. If there are too many lines to look at,
-        the budget's own upper bound stands for what its jobs draw.
+        All waiting jobs that draw must be in their lines. If there are too many lines, or jobs in
+        flight, to look at, the budget's own upper bound stands for what its jobs draw.
         """
         account = self._accounts[key]
         if account.costliest <= most:
             return 0, 0
         place = {"key": key, "most": most, "limit": MOST_COSTLY}
-        ((jobs, costliest, is_all),) = self._tx.rows_of("count_costly", **place)
-        if not jobs and not is_all:
+        ((jobs, costliest, has_seen_all),) = self._tx.rows_of("count_costly", **place)
+        if not jobs and not has_seen_all:
             return account.unfinished, account.costliest
         return jobs, costliest
 
