@@ -1,11 +1,18 @@
 """Cron entries whose jobs have a batch: they fold when they fire."""
 
+from typing import Any
+
 import pytest
+
+from zq.features.batches.engine import Folding
+from zq.features.crons.model import RETRY_MS
+from zq.model.errors import ServiceUnavailable
+from zq.model.job import NewJob
 
 from .batches import APPEND, batched, payload_of
 from .batches import put as enqueue
 from .client import Client, Doc
-from .crons import SECOND_MS, entry, entry_of, put, until_moved
+from .crons import HOUR_MS, SECOND_MS, entry, entry_of, put, until_moved
 
 
 def folding(payload: object, **rule: str) -> Doc:
@@ -58,6 +65,40 @@ async def test_a_firing_whose_fold_fails_enqueues_nothing_and_moves_on(client: C
     assert await payload_of(client, host) == [1]
     assert await client.count() == 1
     assert (await entry_of(client, "g", "e"))["paused"] is False
+
+
+async def test_a_fold_that_cannot_be_made_for_now_keeps_no_other_entry_from_firing(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again in a moment, and not left out until its next time."""
+    folds = client.site.server.engine[Folding]
+    fire = folds.fire
+
+    async def fire_some(key: int, job: NewJob, *rest: Any) -> int:
+        if job.payload == "[1]":
+            raise ServiceUnavailable("folds that take long were before this one")
+        return await fire(key, job, *rest)
+
+    monkeypatch.setattr(folds, "fire", fire_some)
+    hourly = {"expression": "0 0 * * * *"}
+    stuck = folding([1], key="first") | {"name": "stuck"} | hourly
+    shown = await put(client, "g", stuck, folding([2], key="second") | {"name": "e"} | hourly)
+    before = {each["name"]: each for each in shown["entries"]}
+    client.site.clock.advance(HOUR_MS)
+
+    after = await until_moved(client, "g", "e", before["e"])
+    assert after["last_enqueue_at"] == client.site.now
+    (job,) = await client.jobs()
+    assert job["payload"] == [2]
+    waits = await until_moved(client, "g", "stuck", before["stuck"])
+    assert "last_enqueue_at" not in waits
+    assert waits["next_enqueue_at"] == client.site.now + RETRY_MS
+
+    monkeypatch.undo()
+    client.site.clock.advance(RETRY_MS)
+    fired = await until_moved(client, "g", "stuck", waits)
+    assert fired["last_enqueue_at"] == client.site.now
+    assert sorted([job["payload"] for job in await client.jobs()]) == [[1], [2]]
 
 
 async def test_a_paused_entry_of_a_batch_moves_on_silently(client: Client) -> None:

@@ -35,7 +35,7 @@ from zq.features.crons.model_expression import (
 from zq.features.crons.store import FIRST_PLACE, CronReads, EntryPlace
 from zq.model.clock import Clock
 from zq.model.commands import Enqueue
-from zq.model.errors import DiskFailed, TooLarge, Unprocessable, ZqError
+from zq.model.errors import DiskFailed, ServiceUnavailable, TooLarge, Unprocessable, ZqError
 from zq.model.ids import Mint
 from zq.store.api import Store
 from zq.store.errors import StoreError
@@ -221,7 +221,11 @@ class Scheduler(RunningPart):
         return moved
 
     async def _fold(self, firing: Firing, now: int) -> int:
-        """Fire an entry whose job comes with a batch. If the fold fails, the job is left out."""
+        """Fire an entry whose job comes with a batch. If the fold fails, the job is left out.
+
+        If the fold cannot be made for now, the entry is due again in a moment, as one whose queue
+        is full. So those behind it fire meanwhile.
+        """
         _, entry = await self._crons.entry(firing.group, firing.entry)
         if entry is None or firing.key is None:
             return 0
@@ -230,12 +234,18 @@ class Scheduler(RunningPart):
         def command(planned: Enqueue) -> Fire:
             return Fire([structs.replace(firing, job=job, plan=planned.plan)])
 
+        name = f"{firing.group}/{firing.entry}"
         try:
             return await self._folding.fire(firing.key, job, now, job.reach, command)
         except (Unprocessable, TooLarge) as error:
-            name = f"{firing.group}/{firing.entry}"
             log.warning(f"the job of the cron entry {name} is left out: {error}")
-            return await self._inbox.ask(Fire([structs.replace(firing, key=None)]))
+            then = firing.then
+        except ServiceUnavailable as error:
+            log.warning(f"the cron entry {name} waits: {error}")
+            later = self._steady.read()[0] + RETRY_MS
+            then = later if firing.then is None else min(firing.then, later)
+        # If the store is away, this says so.
+        return await self._inbox.ask(Fire([structs.replace(firing, key=None, then=then)]))
 
     async def _retime(self, now: int) -> None:
         """Compute next times again if they were computed by a clock that was ahead of this one."""
