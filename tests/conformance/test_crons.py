@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from zq.engine.turns import SLICE
+from zq.features.crons import service_running
 from zq.features.crons.verbs import ENTRY_STEPS
 
 from .client import Client, Doc, Reply
@@ -228,6 +231,36 @@ async def test_the_zone_is_the_entrys_or_the_groups(client: Client) -> None:
     assert (await client.patch("/crons/g", {})).doc == cleared
     await put(client, "g", timezone="UTC")
     assert "timezone" not in await put(client, "g")
+
+
+async def test_a_group_that_is_too_large_to_be_shown_is_changed_as_others_are(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.site.clock.step(1_700_000_000_000 - client.site.now)  # 2023-11-14T22:13:20Z
+    utc, tokyo = 1_700_038_800_000, 1_700_006_400_000
+    daily, own = entry("daily", "0 9 * * *"), entry("own", "0 9 * * *", timezone="UTC")
+    large = entry("large", "0 9 * * *", job={"payload": "x" * 2_000})
+    before = await put(client, "g", daily, own, large)
+    monkeypatch.setattr(service_running, "MOST_SHOWN", 1_000)
+    assert (await client.get("/crons/g")).status == 413
+
+    paused = await client.patch("/crons/g", {"paused": True})
+    assert (paused.status, paused.doc) == (
+        200,
+        {"name": "g", "paused": True, "paused_at": client.site.now},
+    )
+    assert await entry_of(client, "g", "large") == before["entries"][2]
+    moved = await client.patch("/crons/g", {"paused": False, "timezone": "Asia/Tokyo"})
+    assert (moved.status, moved.doc["timezone"]) == (200, "Asia/Tokyo")
+    times = [(await entry_of(client, "g", e))["next_enqueue_at"] for e in ("daily", "own", "large")]
+    assert times == [tokyo, utc, tokyo]
+
+    await client.patch("/crons/g/entries/daily", {"paused": True})
+    client.site.clock.step(-30 * SECOND_MS)
+    replaced = await put(client, "g", large, daily, timezone="Asia/Tokyo")
+    assert [e["next_enqueue_at"] for e in replaced["entries"]] == [tokyo, tokyo]
+    assert [e["paused"] for e in replaced["entries"]] == [False, True]
+    assert (await client.get("/crons/g/entries/own")).status == 404
 
 
 async def test_many_entries_are_checked_in_slices(client: Client) -> None:

@@ -307,6 +307,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "group_names": {"ALL OF cron_groups BY cron_groups_pkey"},
         "group": {"cron_groups BY cron_groups_pkey"},
         "entries": {"cron_entries BY cron_entries_pkey"},
+        "states": {"cron_entries BY cron_entries_pkey"},
         "entry": {"cron_entries BY cron_entries_pkey"},
         "size": {"cron_entries BY cron_entries_pkey"},
         "queues": {

@@ -443,6 +443,7 @@ FINDS: dict[str, set[str]] = {
     "look for cron group_names": {"SCAN cron_groups"},
     "look for cron group": {CRON_GROUP},
     "look for cron entries": {CRONS_OF_GROUP},
+    "look for cron states": {CRONS_OF_GROUP},
     "look for cron entry": {ONE_CRON},
     "look for cron size": {CRONS_OF_GROUP},
     "look for cron queues": {

@@ -61,7 +61,10 @@ async def put_group(asked: Asked) -> CronGroupDocument:
 
 @ANSWERS.to(verbs.PATCH_GROUP)
 async def patch_group(asked: Asked) -> CronGroupDocument:
-    """Pause or resume a group, or change the zone for its entries without one."""
+    """Pause or resume a group, or change the zone for its entries without one.
+
+    The answer has no `entries` if their jobs have more than 64 MiB.
+    """
     name, patch = _group(asked), decode_group_patch(asked.body, asked.codec)
     return group_document(*await _crons(asked).change_group(name, patch, asked.reach))
 

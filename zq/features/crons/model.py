@@ -53,11 +53,10 @@ class Template(NewJob, frozen=True, gc=False):
 _template_of = maker(NewJob, Template, "prefixes")
 
 
-class CronEntry(msgspec.Struct, frozen=True):
-    """A schedule and the job that it enqueues. Times are in milliseconds.
+class EntryState(msgspec.Struct, frozen=True):
+    """An entry without its job. Times are in milliseconds.
 
-    `next_at` was computed at `timed_at`. `last_at` is the time of its last firing. A `fault` says
-    why its schedule cannot be evaluated here: then it has no `next_at` once it was due.
+    `next_at` was computed at `timed_at`. `last_at` is the time of its last firing.
     """
 
     name: str
@@ -69,6 +68,15 @@ class CronEntry(msgspec.Struct, frozen=True):
     next_at: int | None
     last_at: int | None
     timed_at: int
+
+
+class CronEntry(EntryState, frozen=True):
+    """A schedule and the job that it enqueues.
+
+    A `fault` says why its schedule cannot be evaluated here: then it has no `next_at` once it was
+    due.
+    """
+
     job: Template
     fault: str | None = None
 
@@ -125,6 +133,8 @@ class WriteCron(Command[None], frozen=True):
     whole: bool = False
     same_jobs: bool = False
     maker: BudgetMaker | None = None
+    times: Sequence[tuple[str, int | None]] = ()
+    """The names of further entries, of which only the next time changes, and these times."""
 
 
 class DeleteCrons(Command[int], frozen=True):
@@ -210,7 +220,7 @@ def _pause(what: CronGroup | CronEntry, paused: bool, now: int) -> Mapping[str, 
 
 
 def drafted_entry(
-    draft: EntryDraft, before: CronEntry | None, next_at: int | None, now: int, reach: Reach
+    draft: EntryDraft, before: EntryState | None, next_at: int | None, now: int, reach: Reach
 ) -> CronEntry:
     """The entry that a caller's draft makes, from the existing one if there is one."""
     entry = CronEntry(

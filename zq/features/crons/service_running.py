@@ -24,6 +24,7 @@ from zq.features.crons.model import (
     CronOutOfReach,
     DeleteCrons,
     EntryDraft,
+    EntryState,
     GroupDraft,
     GroupPatch,
     WriteCron,
@@ -34,6 +35,7 @@ from zq.features.crons.model import (
 from zq.features.crons.model_expression import FaultyEntries, fault_of, parsed
 from zq.features.crons.store import CronReads
 from zq.model.clock import Clock
+from zq.model.errors import TooLarge
 from zq.model.patching import UNSET
 from zq.model.reach import EVERYWHERE, Reach, require_room
 from zq.service.services import RunningService, Services
@@ -128,10 +130,13 @@ class Crons(RunningService):
         await self._folding.check(entry.job for entry in draft.entries)
         return await self._alone(lambda: self._replace_group(name, draft, reach))
 
-    async def change_group(self, name: str, patch: GroupPatch, reach: Reach) -> Group:
+    async def change_group(
+        self, name: str, patch: GroupPatch, reach: Reach
+    ) -> tuple[CronGroup, Sequence[CronEntry] | None]:
         """Pause or resume a group, or give it another zone.
 
-        Entries without a zone of their own use the new one. Raises `CronGroupNotFound`,
+        Entries without a zone of their own use the new one. The result has no entries if their jobs
+        have too many bytes to be shown. Raises `CronGroupNotFound`,
         `InvalidRequest` or `CronOutOfReach`.
         """
         return await self._alone(lambda: self._change_group(name, patch, reach))
@@ -218,7 +223,7 @@ class Crons(RunningService):
         await self._require(name, reach)
         now = self._clock.now_ms()
         before = await self._reads.group(name)
-        old = {} if before is None else await self._by_name(name)
+        old = {entry.name: entry for entry in await self._reads.states(name)}
         group = CronGroup(name) if before is None else before
         if draft.paused is not None:
             group = paused_group(group, draft.paused, now)
@@ -237,28 +242,36 @@ class Crons(RunningService):
         )
         return group, entries
 
-    async def _change_group(self, name: str, patch: GroupPatch, reach: Reach) -> Group:
+    async def _change_group(
+        self, name: str, patch: GroupPatch, reach: Reach
+    ) -> tuple[CronGroup, Sequence[CronEntry] | None]:
         await self._require(name, reach)
         group = await self._reads.group(name)
         if group is None:
             raise CronGroupNotFound(name)
         now = self._clock.now_ms()
-        entries = await self._by_name(name)
-        changed: list[CronEntry] = []
+        times: list[tuple[str, int | None]] = []
         if patch.paused is not UNSET:
             group = paused_group(group, patch.paused, now)
         if patch.timezone is not UNSET and patch.timezone != group.timezone:
             group = structs.replace(group, timezone=patch.timezone)
-            zone = self._zone_of(group.timezone)
-            for entry in entries.values():
-                if entry.timezone is None and fault_of(entry.expression, None) is None:
-                    next_at = parsed(entry.expression).after(now, zone)
-                    changed.append(structs.replace(entry, next_at=next_at, timed_at=now))
-                    if not len(changed) % AT_A_TIME:
-                        await asyncio.sleep(0)
-        await self._inbox.ask(WriteCron(group, changed, same_jobs=True))
-        entries |= {entry.name: entry for entry in changed}
-        return group, [*entries.values()]
+            times = await self._times_in(group, now)
+        await self._inbox.ask(WriteCron(group, times=times))
+        try:
+            return await self.group(name, reach)
+        except TooLarge:
+            return group, None
+
+    async def _times_in(self, group: CronGroup, now: int) -> list[tuple[str, int | None]]:
+        """The next times in the zone of a group of its entries without a zone of their own."""
+        zone = self._zone_of(group.timezone)
+        times: list[tuple[str, int | None]] = []
+        for entry in await self._reads.states(group.name):
+            if entry.timezone is None and fault_of(entry.expression, None) is None:
+                times.append((entry.name, parsed(entry.expression).after(now, zone)))
+                if not len(times) % AT_A_TIME:
+                    await asyncio.sleep(0)
+        return times
 
     async def _put_entry(
         self, group: str, draft: EntryDraft, reach: Reach, *, new: bool
@@ -282,7 +295,7 @@ class Crons(RunningService):
         self,
         group: CronGroup,
         draft: EntryDraft,
-        before: CronEntry | None,
+        before: EntryState | None,
         keep: bool,
         now: int,
         reach: Reach,
@@ -292,9 +305,6 @@ class Crons(RunningService):
             return drafted_entry(draft, before, before.next_at, now, reach)
         zone = self._zone_of(draft.timezone or group.timezone)
         return drafted_entry(draft, before, draft.expression.first(now, zone), now, reach)
-
-    async def _by_name(self, group: str) -> dict[str, CronEntry]:
-        return {entry.name: entry for entry in await self._reads.entries(group, MOST_SHOWN)}
 
     async def _found(self, group: str, name: str, reach: Reach) -> tuple[CronGroup, CronEntry]:
         home, entry = await self._reads.entry(group, name)
@@ -319,7 +329,7 @@ class Crons(RunningService):
 
 
 def _goes_on(
-    entry: CronEntry, was_in: CronGroup | None, draft: EntryDraft, group: CronGroup
+    entry: EntryState, was_in: CronGroup | None, draft: EntryDraft, group: CronGroup
 ) -> bool:
     """True if a draft keeps an entry's expression and effective zone, and so its next time.
 

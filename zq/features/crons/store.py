@@ -11,6 +11,7 @@ from zq.features.crons.model import (
     CronGroup,
     CronSchedule,
     DueCron,
+    EntryState,
     Template,
 )
 from zq.model.checksums import ChecksumMismatch, check_text
@@ -59,6 +60,10 @@ class CronReads:
         """The entries of a group by name. Raises `TooLarge` beyond `most` bytes of templates."""
         return await self._scans(_entries, group, most)
 
+    async def states(self, group: str) -> list[EntryState]:
+        """The entries of a group without their jobs, which may be large."""
+        return await self._scans(_states, group)
+
     async def entry(self, group: str, entry: str) -> tuple[CronGroup | None, CronEntry | None]:
         """An entry and its group, each None if it does not exist."""
         return await self._looks(get_entry, group, entry)
@@ -100,6 +105,13 @@ def _entries(snapshot: Snapshot, group: str, most: int) -> list[CronEntry]:
             " shown at a time: ask for its entries one by one, or make several groups of it"
         )
     return list(_readable(snapshot, group, snapshot.rows("entries", cron=group)))
+
+
+def _states(snapshot: Snapshot, group: str) -> list[EntryState]:
+    return [
+        EntryState(name, expression, timezone, bool(paused), *times)
+        for name, expression, timezone, paused, *times in snapshot.rows("states", cron=group)
+    ]
 
 
 def get_entry(

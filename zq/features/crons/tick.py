@@ -118,6 +118,10 @@ def _write(work: UnitOfWork, command: WriteCron) -> Sliced[None]:
         rows = [_row(entry) for entry in entries]
         work.tx.write("write_crons", cron=group.name, entries=rows, kept=kept)
         yield None
+    moves = [(group.name, entry, next_at, None) for entry, next_at in command.times]
+    for start in range(0, len(moves), SLICE_ENTRIES):
+        work.tx.write("move_crons", moves=moves[start : start + SLICE_ENTRIES], now=work.now)
+        yield None
 
 
 def _row(entry: CronEntry) -> tuple[object, ...]:

@@ -167,22 +167,25 @@ class CronNames(msgspec.Struct):
 
 
 class CronGroupDocument(msgspec.Struct, omit_defaults=True):
-    """A group with its entries. Times are in milliseconds since the epoch."""
+    """A group with its entries. Times are in milliseconds since the epoch.
+
+    A change leaves `entries` out if their jobs have more than 64 MiB.
+    """
 
     name: str
     paused: bool
-    entries: list[CronEntryDocument]
+    entries: list[CronEntryDocument] | UnsetType = UNSET
     timezone: str | None = None
     paused_at: int | None = None
     resumed_at: int | None = None
 
 
-def group_document(group: CronGroup, entries: Sequence[CronEntry]) -> CronGroupDocument:
-    """A group with these entries, in their order."""
+def group_document(group: CronGroup, entries: Sequence[CronEntry] | None) -> CronGroupDocument:
+    """A group with these entries, in their order. None are those that are too large to be shown."""
     return CronGroupDocument(
         name=group.name,
         paused=group.paused,
-        entries=[entry_document(entry) for entry in entries],
+        entries=UNSET if entries is None else [entry_document(entry) for entry in entries],
         timezone=group.timezone,
         paused_at=group.paused_at,
         resumed_at=group.resumed_at,
