@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import msgspec
 
 from zq.features.backlog.model import KeyRoom, LineFacts, StoredBacklog
-from zq.features.budgets.model import Draw
-from zq.features.budgets.store import account_of
-from zq.features.fair.model import let_through
+from zq.features.budgets.model import Draw, account_of
+from zq.features.fair.model import let_through, limits_of
 from zq.model.settings import NO_FAIR_RULE, FairRule
 from zq.store.lookups import settings
 from zq.store.snapshot import Snapshot, SnapshotLanes
@@ -65,8 +64,7 @@ def _lines(
         wanted = _draws.decode(draws) if draws else ()
         room = None
         if key:
-            at_once = rule.max_in_flight if own_most is None else own_most
-            rate = rule.rate if own_rate is None else own_rate
+            at_once, rate = limits_of(rule, own_most, own_rate)
             bounds = [] if at_once is None else [max(at_once - in_flight, 0)]
             bounds += [] if rate is None else [let_through(paid_until, now, rate)]
             room = KeyRoom(key, min(bounds, default=None))

@@ -6,7 +6,7 @@ taken, and `allocation` new tokens come in each duration, evenly.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -302,6 +302,12 @@ def opened(
 ) -> Account:
     """The account of a new budget, which is full. `now` is wall time, `steady` is for tokens."""
     return Account(key, policy, now, now, level=policy.capacity, settled_at=steady, maker=maker)
+
+
+def account_of(row: Sequence[Any]) -> Account:
+    """The account of a budget, from its row in the store."""
+    key, allocation, duration_ms, burst, *rest = row
+    return Account(key, BudgetPolicy(allocation, duration_ms, burst), *rest)
 
 
 class BudgetNotFound(NotFound):

@@ -1,18 +1,12 @@
 """What may be read of budgets, whichever the store is."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
-from zq.features.budgets.model import MOST_DEBT, Account, BudgetPolicy, BudgetState, Draw
+from zq.features.budgets.model import MOST_DEBT, BudgetState, Draw, account_of
 from zq.store.api import Recovery
 from zq.store.snapshot import Snapshot, SnapshotLanes
-
-
-def account_of(row: Sequence[Any]) -> Account:
-    key, allocation, duration_ms, burst, *rest = row
-    return Account(key, BudgetPolicy(allocation, duration_ms, burst), *rest)
 
 
 class BudgetReads:

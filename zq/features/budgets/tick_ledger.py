@@ -17,7 +17,7 @@ once, so that a part of a transaction that is undone keeps that.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from zq.features.budgets.model import Account, BudgetPolicy, Draw, Draws, opened
+from zq.features.budgets.model import Account, BudgetPolicy, Draw, Draws, account_of, opened
 from zq.features.budgets.model_jobs import draws_in
 from zq.model.job import MAX_TIME, Brief, JobRecord, NewJob
 from zq.model.lifecycle import Status
@@ -37,9 +37,8 @@ class TokenAccounts:
     def read(self, tx: Transaction) -> None:
         """Read the accounts from the database."""
         self.by_key.clear()
-        for key, allocation, duration_ms, burst, *rest in tx.table("read_budgets"):
-            policy = BudgetPolicy(allocation, duration_ms, burst)
-            self.by_key[key] = Account(key, policy, *rest)
+        for account in map(account_of, tx.table("read_budgets")):
+            self.by_key[account.key] = account
 
     def pass_to(self, tx: Transaction, now: int) -> bool:
         """Go on at another time. Return whether the clock has gone back, so that all times change.

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from zq.engine.inbox import Inbox
 from zq.features.batches.engine import Folding
-from zq.features.crons.engine import Scheduler
+from zq.features.crons.engine import AT_A_TIME, Scheduler
 from zq.features.crons.model import (
     CronEntry,
     CronEntryExists,
@@ -43,9 +43,6 @@ from zq.store.api import Store
 
 MOST_SHOWN = 64 * 1024 * 1024
 """The most bytes of a group's jobs that are shown at a time."""
-
-AT_A_TIME = 16
-"""How many next times are computed before other tasks get a turn."""
 
 T = TypeVar("T")
 

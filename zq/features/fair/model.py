@@ -28,11 +28,12 @@ first job is the n-th delivery at the latest.
 
 from enum import StrEnum
 from math import ceil, floor
+from typing import NamedTuple
 
 import msgspec
 
 from zq.model.errors import InvalidRequest, NotFound
-from zq.model.settings import Rate, Some
+from zq.model.settings import FairRule, Rate, Some
 
 MAX_KEY = 200
 """The longest fair key, in characters. Pages, metrics and the index of claims repeat it."""
@@ -137,6 +138,31 @@ def opens_at(paid_until: float | None, rate: float) -> int:
     """When the rate of a key lets a delivery through: those of one second may come at once."""
     ahead = max(1000 - 1000 / rate, 0.0)
     return ceil((paid_until or 0.0) - ahead - _ROUNDING_MS)
+
+
+class KeyLimits(NamedTuple):
+    """The limits of a key: jobs in flight, and deliveries a second."""
+
+    most: int | None
+    rate: float | None
+
+    def opens_at(self, paid_until: float | None) -> int:
+        """When the rate lets a delivery through. It has used up the time until `paid_until`."""
+        return 0 if self.rate is None else opens_at(paid_until, self.rate)
+
+    def is_full(self, in_flight: int) -> bool:
+        """True if no more jobs than these may be in flight."""
+        return self.most is not None and in_flight >= self.most
+
+
+UNLIMITED = KeyLimits(None, None)
+
+
+def limits_of(rule: FairRule, most: int | None, rate: float | None) -> KeyLimits:
+    """The limits of a key: those that are set for it, or else those of its queue."""
+    return KeyLimits(
+        rule.max_in_flight if most is None else most, rule.rate if rate is None else rate
+    )
 
 
 def let_through(paid_until: float | None, now: int, rate: float) -> int:

@@ -1,4 +1,4 @@
-"""The share that a job belongs to, and the command about fair keys."""
+"""The share that a job belongs to, and the commands about fair keys."""
 
 from zq.features.fair.model import DEFAULT_WEIGHT, FairLimit
 from zq.model.commands import Command

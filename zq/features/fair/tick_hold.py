@@ -9,15 +9,16 @@ of keys. If a transaction fails, all is read again.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 import msgspec
 
 from zq.features.fair.model import (
     SHORTEST_MS,
+    UNLIMITED,
     FairLimit,
+    KeyLimits,
     counted,
-    opens_at,
+    limits_of,
     paid_after,
     start_of,
 )
@@ -421,7 +422,7 @@ class FairHold:
         self._rates.clear()
         return FairAllowances(self, work.rulebook, self._now, self._rates)
 
-    def refuse(self, name: Name, limits: "KeyLimits") -> None:
+    def refuse(self, name: Name, limits: KeyLimits) -> None:
         """Note that a key has reached its limits, if the claim takes what it has chosen."""
         self._has_refused = self._may_have_shut = True
         self._refused[name] = limits
@@ -484,20 +485,19 @@ class FairAllowances:
         return self.of(line)
 
     def _begin(self, share: KeyShare) -> "KeyTurn":
-        """The turn of a key, with its limits: its own, or else those of its queue."""
+        """The turn of a key, with its limits."""
         rule = self._rules.get(share.queue)
         if rule is None:
             rule = self._rulebook.of(share.queue).fair or NO_FAIR_RULE
             self._rules[share.queue] = rule
         queue = self.hold.queue(share.queue)
         charged, least = charged_to(share, queue) / share.pull, first_start(share, queue)
-        most = rule.max_in_flight if share.set_in_flight is None else share.set_in_flight
-        rate = rule.rate if share.set_rate is None else share.set_rate
-        if most is None and rate is None:
+        limits = limits_of(rule, share.set_in_flight, share.set_rate)
+        if limits == UNLIMITED:
             return KeyTurn(share.finish, charged, least)
-        if rate is not None:
-            self._rates[share.name] = rate
-        return LimitedKeyTurn(share.finish, charged, least, self, share, KeyLimits(most, rate))
+        if limits.rate is not None:
+            self._rates[share.name] = limits.rate
+        return LimitedKeyTurn(share.finish, charged, least, self, share, limits)
 
 
 class KeyTurn:
@@ -520,21 +520,6 @@ class KeyTurn:
     def pay(self) -> None:
         """Charge the key with one job."""
         self.place = start_of(self._least, self.place) + self._charged
-
-
-class KeyLimits(NamedTuple):
-    """The limits of a key: jobs in flight, and deliveries a second."""
-
-    most: int | None
-    rate: float | None
-
-    def opens_at(self, paid_until: float | None) -> int:
-        """When the rate lets a delivery through. It has used up the time until `paid_until`."""
-        return 0 if self.rate is None else opens_at(paid_until, self.rate)
-
-    def is_full(self, in_flight: int) -> bool:
-        """True if no more jobs than these may be in flight."""
-        return self.most is not None and in_flight >= self.most
 
 
 class LimitedKeyTurn(KeyTurn):

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from zq.features.budgets.model import Account, Draw
+from zq.features.budgets.model import Account, Draw, account_of
 from zq.features.budgets.model_jobs import draws_in
-from zq.features.budgets.store import account_of
+from zq.features.fair.model import limits_of
 from zq.features.fair.model_jobs import fair_key_of
 from zq.features.waits.model import (
     MOST_AHEAD,
@@ -154,7 +154,7 @@ def _turn_of(snapshot: Snapshot, job: JobRecord, now: int) -> FairWait | None:
         return None
     in_flight, opens_at, own, weight, place, keys, weights = found[0]
     rule = settings(snapshot.core, job.queue).fair or NO_FAIR_RULE
-    most = rule.max_in_flight if own is None else own
+    most = limits_of(rule, own, None).most
     opens = None if opens_at is None or opens_at <= now else opens_at
     return FairWait(key, place + 1, keys, weight / weights, in_flight, most, opens)
 
