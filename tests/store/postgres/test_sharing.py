@@ -576,6 +576,7 @@ async def test_who_returns_the_jobs_of_another_gives_back_what_they_drew(
         assert await one.take(2) == []
     with connect(database_at(tmp_path), SESSION) as connection:
         start = value_of(connection, "SELECT start FROM servers WHERE slot = 1")
+    assert isinstance(start, int)
     await two.die(tmp_path)
     await one.store._recover_other(1, start)
     assert await one.take(2) == held

@@ -250,10 +250,12 @@ def _table(
     if isinstance(command, PutLane):
         return put_lane(work, command)
     if isinstance(command, DeclareLanes):
-        return (yield from _declare(work, command))
+        yield from _declare(work, command)
+        return None
     if isinstance(command, PauseLane):
         return pause_lane(work, command)
-    return (yield from _drop(work, lane_named(work, command.name)))
+    yield from _drop(work, lane_named(work, command.name))
+    return None
 
 
 def _declare(work: UnitOfWork, command: DeclareLanes) -> Sliced[None]:
