@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from zq.features.devices.engine import DeviceBell
+from zq.features.devices.engine import DeviceBell, WaitingFetch
 from zq.model.keys import digest_of, make_key
 
 from .claims import claim
@@ -65,11 +65,13 @@ async def device_of(client: Client, name: str = "d1") -> Device:
     return device
 
 
-async def held(client: Client) -> None:
-    """Wait until the device waits for its jobs."""
+async def held(client: Client, behind: WaitingFetch | None = None) -> WaitingFetch:
+    """Wait until the device waits for its jobs, by a fetch `behind` the one before."""
+    listens = client.site.server.engine[DeviceBell].listens
     async with asyncio.timeout(PATIENCE_S):
-        while "d1" not in client.site.server.engine[DeviceBell].listens:
+        while (found := listens.get("d1")) is None or found is behind:
             await client.count()
+    return found
 
 
 async def send(client: Client, *payloads: Any, to: str = "d1", **fields: Any) -> list[str]:
@@ -256,6 +258,41 @@ async def test_the_latest_start_of_a_device_ends_the_wait_of_the_one_before(clie
     await send(client, 1)
     assert await other.fetch() == 1
     assert (await device.ask()).headers["zq-error"] == "device_taken"
+
+
+async def test_a_fetch_whose_connection_was_lost_numbers_no_job_anew(
+    client: Client, site: Site
+) -> None:
+    """It still waits here when the device has asked again, and knows an older last number."""
+    device = await device_of(client)
+    await send(client, 1)
+    await device.fetch()
+    lost = asyncio.create_task(device.ask(wait_ms=5_000))
+    before = await held(client)
+    again = asyncio.create_task(device.fetch(wait_ms=60_000))
+    await held(client, before)
+    await send(client, 2)
+    assert await again == 1
+    await send(client, 3)
+    under_way = await device.ask()
+
+    site.clock.advance(5_000)
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await lost).doc["jobs"] == []
+    assert device.take(under_way) == 1
+    assert await device.fetch() == 0
+    assert device.payloads == [1, 2, 3]
+
+
+async def test_who_is_not_the_device_does_not_end_its_wait(client: Client) -> None:
+    device = await device_of(client)
+    waiting = asyncio.create_task(device.fetch(wait_ms=30_000))
+    mine = await held(client)
+    assert (await Device(client, instance="copy").ask()).headers["zq-error"] == "device_taken"
+    assert await held(client) is mine
+    await send(client, 1)
+    async with asyncio.timeout(PATIENCE_S):
+        assert await waiting == 1
 
 
 async def test_a_job_that_the_device_refuses_is_dead_and_the_others_go_on(client: Client) -> None:

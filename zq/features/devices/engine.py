@@ -1,18 +1,34 @@
 """Wakes devices that wait: somebody may have stored a job for one of them."""
 
 import asyncio
-from typing import NamedTuple, Self
+from typing import Self
 
 from zq.engine.after_commit import Awaited, Committed
 from zq.engine.engine import Engine
 from zq.features.devices.model import device_of
 
 
-class WaitingFetch(NamedTuple):
-    """A fetch that waits: the instance of its device, and what is set once it should look again."""
+class WaitingFetch:
+    """A fetch that waits for jobs, by an instance of a device."""
 
-    instance: str
-    awake: asyncio.Event
+    def __init__(self, instance: str) -> None:
+        self.instance = instance
+        self.awake = asyncio.Event()
+        """Set once it should look again."""
+        self.is_over = False
+        """True if it waits no longer than for one more look."""
+        self.is_followed = False
+        """True once the device has asked again: what this fetch knows of it is old."""
+
+    def end(self) -> None:
+        """Let it look for the last time."""
+        self.is_over = True
+        self.awake.set()
+
+    def follow(self) -> None:
+        """Let it end without another look, since the device has asked again."""
+        self.is_followed = True
+        self.awake.set()
 
 
 class DeviceBell:

@@ -1,6 +1,5 @@
 """The verbs about devices: their reports, looks at them, and forgetting them."""
 
-import asyncio
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -97,17 +96,22 @@ class Devices:
             each.awake.set()
 
     @contextmanager
-    def waiting(self, name: str, instance: str, awake: asyncio.Event) -> Iterator[None]:
+    def waiting(self, name: str, instance: str, wait_ms: int) -> Iterator[WaitingFetch]:
         """An instance of a device waits within the context for what is for it.
 
         A device that asks again has lost the connection before, so the former wait ends.
         """
         if (former := self._waiting.get(name)) is not None:
-            former.awake.set()
-        self._waiting[name] = mine = WaitingFetch(instance, awake)
+            former.follow()
+        self._waiting[name] = mine = WaitingFetch(instance)
+        # No clock is asked whether the time is over: a timer may be early, and the wall may step.
+        timer = self._clock.call_later(wait_ms / 1000, mine.end)
+        if not wait_ms:
+            mine.end()
         try:
-            yield
+            yield mine
         finally:
+            timer.cancel()
             if self._waiting.get(name) is mine:
                 del self._waiting[name]
 
@@ -179,32 +183,27 @@ class Fetches:
         check_device(name)
         if not is_of(key, name):
             raise DeviceKeyNeeded(name)
-        awake, is_over = asyncio.Event(), asyncio.Event()
+        await self._require(name, asked)
+        with self._devices.waiting(name, asked.instance, asked.wait_ms) as waiting:
+            while True:
+                waiting.awake.clear()
+                found = await self._fetch_once(name, asked)
+                if found.jobs or self._devices.has_stopped or waiting.is_over:
+                    return found
+                await waiting.awake.wait()
+                await self._require(name, asked)
+                if waiting.is_followed:
+                    # The device may know newer numbers: by its old ones, jobs would get others.
+                    return Fetched(asked.epoch, asked.last + 1)
 
-        def end() -> None:
-            is_over.set()
-            awake.set()
-
-        # No clock is asked whether the time is over: a timer may be early, and the wall may step.
-        timer = self._clock.call_later(asked.wait_ms / 1000, end)
-        if not asked.wait_ms:
-            end()
-        try:
-            with self._devices.waiting(name, asked.instance, awake):
-                while True:
-                    awake.clear()
-                    found = await self._fetch_once(name, asked)
-                    if found.jobs or self._devices.has_stopped or is_over.is_set():
-                        return found
-                    await awake.wait()
-        finally:
-            timer.cancel()
-
-    async def _fetch_once(self, name: str, asked: FetchBody) -> Fetched:
-        """The next jobs, or none. Raises `DeviceNotFound` or `DeviceTaken`."""
+    async def _require(self, name: str, asked: FetchBody) -> None:
+        """Raise `DeviceNotFound` or `DeviceTaken` if another instance is the device by now."""
         device = (await self._devices.get(name)).device
         if asked.instance != device.instance:
             raise DeviceTaken(name, device.since, device.reported_at)
+
+    async def _fetch_once(self, name: str, asked: FetchBody) -> Fetched:
+        """The next jobs, or none."""
         try:
             batch, epoch = await self._next(lane_to(name), asked)
         except LaneNotFound:
