@@ -25,7 +25,7 @@ from zq import instance
 from zq.features.batches.model import BatchRule
 from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.features.budgets.model_jobs import PutBudget
-from zq.model.commands import Claim, Fail, SetQueue, Succeed
+from zq.model.commands import Claim, DeleteJob, Fail, SetAside, SetQueue, Succeed
 from zq.model.errors import NotOnThisStore, ReadTimeout
 from zq.model.filters import Filter
 from zq.model.job import DedupeRule, Extras, JobSettings
@@ -36,7 +36,14 @@ from zq.model.settling import Failure
 from zq.model.unique import Scope
 from zq.store import lookups
 from zq.store.api import as_json
-from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase, StoreAway, StoreFailed
+from zq.store.errors import (
+    DatabaseTooNew,
+    DirectoryInUse,
+    ForeignDatabase,
+    StoreAway,
+    StoreDamaged,
+    StoreFailed,
+)
 from zq.store.postgres import owning, ticking
 from zq.store.postgres import store as store_module
 from zq.store.postgres.connection import SESSION, TICK_SESSION, Connection, connect, store_error
@@ -418,6 +425,16 @@ def test_large_payloads_names_and_results_are_stored(tmp_path: Path) -> None:
     assert job.payload == large
     ticker.run(Succeed(ticker.take(1)))
     assert ticker.value("SELECT count(*) FROM payloads") == 0
+    ticker.close()
+
+
+def test_a_job_that_was_deleted_while_it_was_read_is_no_damage(tmp_path: Path) -> None:
+    ticker = PostgresTicker(tmp_path)
+    kept, deleted = ticker.store(2)
+    ticker.run(DeleteJob(deleted, EVERYWHERE))
+    assert ticker.run(SetAside("jobs", [deleted])).replies == [None]
+    with pytest.raises(StoreDamaged, match=f"rows of jobs cannot be read: {kept}$"):
+        ticker.run(SetAside("jobs", [deleted, kept]))
     ticker.close()
 
 
