@@ -1,7 +1,7 @@
 """Jobs for a device: which the device fetches by numbers, and no worker of the hub gets."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +167,26 @@ async def test_a_job_that_is_taken_out_gives_the_others_new_numbers(client: Clie
     await send(client, 4)
     assert await device.fetch() == 1
     assert device.payloads == [1, 3, 4] and device.last == 3
+
+
+async def test_a_job_that_is_deleted_while_it_is_read_gives_the_others_new_numbers(
+    client: Client, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = await device_of(client)
+    first, _, third = texts = [letter * 1_000 for letter in "abc"]
+    _, second, _ = await send(client, *texts)
+    reads = site.server.services.store.reads
+    payloads = reads.payloads
+
+    async def deleted_before(keys: Sequence[int]) -> dict[int, str]:
+        """They have their numbers by now, and their payloads are stored apart."""
+        await client.delete(f"/jobs/{second}")
+        return await payloads(keys)
+
+    monkeypatch.setattr(reads, "payloads", deleted_before)
+    assert await device.fetch() == 2
+    assert await device.fetch() == 0
+    assert device.payloads == [first, third]
 
 
 async def test_a_device_that_was_restored_gets_what_it_has_not_told_of(client: Client) -> None:

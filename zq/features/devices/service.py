@@ -210,7 +210,11 @@ class Fetches:
             if not await self._inbox.ask(OpenLane(name)):
                 return Fetched(None, 1)
             batch, epoch = await self._next(lane_to(name), asked)
-        jobs = await self._work.large_payloads(_within(batch.jobs))
+        numbered = _within(batch.jobs)
+        jobs = await self._work.large_payloads(numbered)
+        if len(jobs) < len(numbered):
+            # One is gone. Those behind it would be taken for others, so all get new numbers.
+            return await self._fetch_once(name, asked)
         for job in jobs:
             job.queue = plain_queue(job.queue, name)
             if job.options is not None:
