@@ -3,6 +3,7 @@
 from .client import Client, Doc, new_job
 from .test_budgets import put as put_budget
 from .test_settings import put
+from .test_way_back import device_of, send
 
 NONE = {
     "scheduled": 0,
@@ -195,3 +196,22 @@ async def test_a_queue_has_its_state_its_workers_and_whether_it_is_paused(client
     assert await state("nowhere") == {"workers": 0}
     await client.take(queue="alone", prefetch=9)
     assert (await state("alone"))["workers"] == 1
+
+
+async def test_a_queue_whose_jobs_leave_needs_no_worker(client: Client) -> None:
+    """Its jobs wait for a device that is away: a worker would get none of them."""
+    device = await device_of(client)
+    await send(client, 1, 2)
+    client.site.clock.advance(600_000)
+    found = await stats(client, "to%2Fd1%2Fcommands")
+    assert (found["counts"]["ready"], found["workers"]) == (2, 0)
+    assert "state" not in found
+
+    # The first answer is lost, and so the device is away with a job on its way to it.
+    await device.ask(limit=1)
+    client.site.clock.advance(7_200_000)
+    assert "state" not in await stats(client, "to%2Fd1%2Fcommands")
+    assert (await client.get("/stuck")).doc == {"jobs": []}
+    await client.site.restart()
+    client.site.clock.advance(600_000)
+    assert "state" not in await stats(client, "to%2Fd1%2Fcommands")

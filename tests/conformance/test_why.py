@@ -8,6 +8,7 @@ from .client import Client, Doc
 from .test_budgets import IN_FLIGHT, a_second
 from .test_budgets import put as put_budget
 from .test_settings import put
+from .test_way_back import device_of, send
 
 
 async def why(client: Client, job_id: str) -> list[Doc]:
@@ -75,6 +76,20 @@ async def test_a_worker_with_a_full_window_is_busy_and_a_drained_one_too(client:
     (drained,) = await why(client, second)
     assert drained["code"] == "workers_busy"
     assert drained["text"].endswith("1 drained")
+
+
+async def test_a_job_that_leaves_waits_for_no_worker(client: Client) -> None:
+    device = await device_of(client)
+    first, second = await send(client, 1, 2)
+    leaves, ahead = await why(client, second)
+    assert (leaves["code"], leaves["queue"], ahead["code"]) == ("leaves", "to/d1/commands", "ahead")
+    assert "no worker here gets them" in leaves["text"]
+
+    await device.ask(limit=1)
+    (under_way,) = await why(client, first)
+    assert under_way["code"] == "in_flight"
+    assert "on its way to another server" in under_way["text"]
+    assert await codes(client, second) == ["leaves"]
 
 
 async def test_a_worker_of_all_queues_takes_from_each(client: Client) -> None:

@@ -6,6 +6,7 @@ from .client import Client, Doc
 from .test_budgets import IN_FLIGHT, a_second
 from .test_budgets import put as put_budget
 from .test_settings import put
+from .test_way_back import device_of, send
 
 
 async def why(client: Client, queue: str = "q") -> Doc:
@@ -37,6 +38,17 @@ async def test_a_queue_that_nobody_takes_from_says_so(client: Client) -> None:
     assert found["gates"] == [{"kind": "no_worker", "text": "Nobody takes its jobs"}]
     start = "Nobody takes its jobs: start a worker for it."
     assert found["lines"] == [{"text": start, "remedy": "no_worker"}]
+
+
+async def test_a_queue_whose_jobs_leave_says_so_instead(client: Client) -> None:
+    await device_of(client)
+    await client.take(prefetch=9)
+    await send(client, 1, 2)
+    found = await why(client, "to%2Fd1%2Fcommands")
+    assert [gate["kind"] for gate in found["gates"]] == ["leaves"]
+    (line,) = found["lines"]
+    assert "zq devices list" in line["text"] and line["remedy"] == "leaves"
+    assert found["ahead"] == 2
 
 
 async def test_a_pause_has_its_author_its_end_and_its_reason(client: Client) -> None:

@@ -54,6 +54,10 @@ def found(*queues: QueueFacts, server: ServerFacts = FINE) -> list[tuple[str, st
         (ALONE | {"workers": 1}, []),
         (ALONE | {"delivered_1m": 0.1}, []),
         (ALONE | {"settings": PAUSED}, ["paused"]),
+        (ALONE | {"leaves": True}, []),
+        (GROWS | {"leaves": True}, []),
+        (OLD | {"leaves": True, "dead": 1}, ["dead"]),
+        (ALONE | {"leaves": True, "settings": PAUSED}, ["paused"]),
         ({"settings": PAUSED}, []),
         (OLD, ["old"]),
         (OLD | {"ready_since": NOW - OLD_MS + 1}, []),
@@ -81,6 +85,7 @@ def test_a_queue_has(facts: dict[str, Any], codes: list[str]) -> None:
     [
         ({}, None),
         ({"ready": 1, "ready_since": NOW, "settings": PAUSED}, None),
+        ({"ready": 1, "ready_since": NOW, "leaves": True}, None),
         ({"ready": 1, "ready_since": NOW}, NOW + ALONE_MS),
         ({"ready": 1, "ready_since": NOW - OLD_MS, "alone_since": NOW - 1}, NOW + ALONE_MS - 1),
         ({"ready": 1, "ready_since": NOW, "workers": 1}, NOW + GROWING_MS),

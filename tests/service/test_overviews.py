@@ -13,6 +13,8 @@ from zq.engine.subscribers.tallies import MOST_CHANGED, QueueChanges
 from zq.features.diagnosis import service as judge
 from zq.features.diagnosis.model import OLD_MS, Finding, FindingCode
 from zq.features.diagnosis.service import UNKNOWN_MS, QueueJudge, SlowFindings, StuckWork
+from zq.features.forward.model import LaneRule
+from zq.features.forward.service import Lanes
 from zq.features.sweeps.service_running import Sweeps
 from zq.features.trends.service import Trends
 from zq.instance import Instance
@@ -225,6 +227,19 @@ async def test_rates_fall_without_a_tick(rival: Rival, clock: ManualClock) -> No
     clock.advance(90_000)
     assert (await rival.same()).queues["q"].figures.deliveries.minute == 0
     services.work.close(stream)
+
+
+async def test_queues_that_leave_are_judged_anew_once_they_are_kept(
+    rival: Rival, clock: ManualClock
+) -> None:
+    lanes = rival.services[Lanes]
+    await enqueue(rival.services, job("q"), job("other"))
+    clock.advance(2 * OLD_MS)
+    assert {each.queue for each in (await rival.same()).findings} == {"q", "other"}
+    await lanes.put("up", LaneRule(("q",)))
+    assert {each.queue for each in (await rival.same()).findings} == {"other"}
+    await lanes.drop("up")
+    assert {each.queue for each in (await rival.same()).findings} == {"q", "other"}
 
 
 async def test_a_reset_and_more_changes_than_are_remembered_are_seen(rival: Rival) -> None:

@@ -11,6 +11,7 @@ from zq.engine.delivery.liveness import StreamLiveness
 from zq.engine.delivery.streams import Streams
 from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Admission, Inbox
+from zq.engine.leaving import LeavingQueues
 from zq.engine.loop import Alarm, Durability, LoopParts, Openings, Pace, TickLoop, Timetable
 from zq.engine.subscribers.events import EventHub
 from zq.engine.subscribers.figures import Flows, Pulse, Stats
@@ -97,6 +98,8 @@ class Engine:
         """Gives all free space back. Its future is done when that has happened."""
         self.openings = Openings(clock)
         """When the rates of queues let the next jobs through."""
+        self.leaving = LeavingQueues()
+        """The queues whose jobs no worker gets here."""
         rest = settings.reaper_check_interval / 1000
         timetable = Timetable(clock, store.steady, store.at_start.deadlines, rest)
 

@@ -43,6 +43,11 @@ class QueuePatterns(NamedTuple):
         place = bisect_right(self.prefixes, queue)
         return place > 0 and queue.startswith(self.prefixes[place - 1])
 
+    def differing(self, other: "QueuePatterns") -> tuple[str, ...]:
+        """What the names of queues that are in one of the sets only begin with. Others may, too."""
+        prefixes = {*self.prefixes} ^ {*other.prefixes}
+        return tuple(prefixes | (self.names ^ other.names))
+
     def meets(self, other: "QueuePatterns") -> bool:
         """True if a queue can be in both sets."""
         pairs = [(a, b) for a in self.prefixes for b in other.prefixes]

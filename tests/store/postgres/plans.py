@@ -409,6 +409,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
     },
     "forward/tick": {
         "lanes": {"ALL OF lanes BY lanes_name_key"},
+        "leaving": {"ALL OF lanes"},
         "lane": {"lanes BY lanes_name_key"},
         "put_lane": set(),
         "pause_lane": {"lanes BY lanes_name_key"},

@@ -506,6 +506,7 @@ FINDS: dict[str, set[str]] = {
     "end_shared_queues": {SHARED_QUEUE, SHARES},
     "put_fair_limit": set(),
     "lanes": {"SCAN lanes USING INDEX sqlite_autoindex_lanes_1"},
+    "leaving": {"SCAN lanes"},
     "lane": {LANE_BY_NAME},
     "put_lane": set(),
     "pause_lane": {LANE_BY_NAME},

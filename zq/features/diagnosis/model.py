@@ -121,6 +121,8 @@ class QueueFacts(NamedTuple):
     """The rates at which jobs come and go; None if they are not known for this queue."""
     failing: Beginning = Beginning()
     """Since when it fails, if it does."""
+    leaves: bool = False
+    """True if its jobs are for no worker here. Their lane and their device are told of instead."""
 
 
 class ServerFacts(NamedTuple):
@@ -301,10 +303,10 @@ def findings_of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
         yield Finding(
             *(Severity.NOTE, FindingCode.PAUSED, text, name, queue.ready_since, queue.ready)
         )
-    elif queue.ready and _is_alone(queue, now):
+    elif queue.ready and not queue.leaves and _is_alone(queue, now):
         since = _alone_since(queue)
         yield Finding(Severity.ALARM, FindingCode.NO_WORKER, waits, name, since, queue.ready)
-    elif queue.ready and (found := _of_wait(queue, now)):
+    elif queue.ready and not queue.leaves and (found := _of_wait(queue, now)):
         yield found
     if is_failing(queue):
         yield _of_failures(queue)
@@ -332,7 +334,7 @@ def _of_failures(queue: QueueFacts) -> Finding:
 
 def due_at(queue: QueueFacts, now: int) -> int | None:
     """When there may be more to say of a queue in which nothing happens (ms); None if never."""
-    if not queue.ready or queue.settings.paused:
+    if not queue.ready or queue.settings.paused or queue.leaves:
         return None
     times = [] if queue.workers else [_alone_since(queue) + ALONE_MS]
     if queue.ready_since is not None:

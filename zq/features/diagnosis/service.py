@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from zq.engine.delivery.streams import Streams
+from zq.engine.leaving import LeavingQueues
 from zq.engine.subscribers.figures import NO_FLOW
 from zq.features.devices.store import DeviceReads
 from zq.features.diagnosis.model import (
@@ -192,13 +193,21 @@ class QueueJudge:
     @classmethod
     def of(cls, services: Services) -> Self:
         return cls(
-            services.clock, services.admin, services[Trends], services[Lookback], services.since
+            *(services.clock, services.admin, services[Trends], services[Lookback]),
+            *(services.engine.leaving, services.since),
         )
 
     def __init__(
-        self, clock: Clock, admin: Admin, trends: Trends, lookback: Lookback, began: int
+        self,
+        clock: Clock,
+        admin: Admin,
+        trends: Trends,
+        lookback: Lookback,
+        leaving: LeavingQueues,
+        began: int,
     ) -> None:
         """`began` is when the server was started, in milliseconds."""
+        self.leaving = leaving
         self._clock = clock
         self._admin = admin
         self._trends = trends
@@ -221,7 +230,7 @@ class QueueJudge:
             if not taken_by.workers:
                 taken_by = QueueWorkers(alone_since=max(self._admin.left_at(name), self._began))
             queue = WatchedQueue(figures, settings.get(name), taken_by, flows.get(name, unknown))
-            facts = queue.facts
+            facts = queue.facts._replace(leaves=self.leaving.covers(name))
             fails = figures.failures is not NO_FLOW and is_failing(facts)
             if fails and looked_back < MOST_LOOKED_BACK:
                 looked_back += 1

@@ -1,11 +1,18 @@
-"""Wakes lanes: somebody may have stored a job in one of their queues, or the disk has them."""
+"""Wakes lanes: somebody may have stored a job in one of their queues, or the disk has them.
+
+The engine learns here which queues leave.
+"""
 
 import asyncio
 from collections.abc import Callable
 from typing import Self
 
+import msgspec
+
 from zq.engine.after_commit import Awaited, Committed
-from zq.engine.engine import Engine
+from zq.engine.engine import Engine, RunningPart
+from zq.engine.leaving import LeavingQueues
+from zq.features.forward.model import LEAVING
 from zq.model.queue_patterns import QueuePatterns
 
 
@@ -91,6 +98,29 @@ class DropBell:
             for tell in self.listens:
                 tell(lane, dropped)
 
+
+class LeavingNotes(RunningPart):
+    """Notes the queues of all lanes for the engine, at its start and whenever they change."""
+
+    @classmethod
+    def of(cls, engine: Engine) -> Self:
+        notes = cls(engine.leaving)
+        notes.note(engine.store.at_start.found[LEAVING])
+        engine.when_found[LEAVING] = notes.note
+        return notes
+
+    def __init__(self, leaving: LeavingQueues) -> None:
+        self._leaving = leaving
+        self._noted = ""
+
+    def note(self, queues: str) -> None:
+        """Learn the queues as a JSON list. Servers that share a store hear it again and again."""
+        if queues != self._noted:
+            self._leaving.patterns = QueuePatterns.of(msgspec.json.decode(queues, type=list[str]))
+            self._noted = queues
+
+
+RUNNING = (LeavingNotes,)
 
 SUBSCRIBERS = (
     (Awaited.BY_NOBODY, LaneBell),

@@ -34,6 +34,9 @@ from zq.model.names import check_name
 from zq.model.queue_patterns import QueuePatterns
 from zq.model.urls import check_url
 
+LEAVING = "leaving"
+"""The name of the statement that finds the queues of all lanes."""
+
 MOST_LANES = 10_000
 """The most lanes of a server."""
 

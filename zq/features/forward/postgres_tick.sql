@@ -3,6 +3,11 @@
 -- name: lanes
 SELECT id, name, rule, epoch, next, heir, paused, declared FROM lanes ORDER BY name
 
+-- name: leaving
+-- The queues of all lanes, as one list.
+SELECT coalesce(json_agg(queue), '[]')::text
+FROM lanes CROSS JOIN json_array_elements_text(rule -> 'queues') AS queue
+
 -- name: lane
 SELECT json_build_array(id, name, rule, epoch, next, heir, paused, declared)::text
 FROM lanes WHERE name = :lane

@@ -5,6 +5,10 @@ SELECT json_group_array(json_array(id, name, json(rule), epoch, next, heir,
     json(iif(paused, 'true', 'false')), json(iif(declared, 'true', 'false'))))
 FROM (SELECT * FROM lanes ORDER BY name)
 
+-- name: leaving
+-- The queues of all lanes, as one list.
+SELECT json_group_array(queue.value) FROM lanes CROSS JOIN json_each(rule, '$.queues') AS queue
+
 -- name: lane
 SELECT json_array(id, name, json(rule), epoch, next, heir,
     json(iif(paused, 'true', 'false')), json(iif(declared, 'true', 'false')))

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from zq.features.forward.model import ALL_KEYS, ForwardLane, LaneRule
+from zq.features.forward.model import ALL_KEYS, LEAVING, ForwardLane, LaneRule
+from zq.store.api import Recovery
 from zq.store.snapshot import SnapshotLanes
 
 
@@ -61,6 +62,8 @@ class LaneReads:
 
 
 READS = (LaneReads,)
+
+RECOVERY = Recovery(found=(LEAVING,))
 
 FORMS = {"lanes": {"rule": LaneRule}, "lane_batches": {"keys": list[int]}}
 """The forms of what columns hold, by table."""

@@ -15,6 +15,7 @@ import msgspec
 
 from zq.features.forward.commands import PauseLane, PutLane, TrimLane
 from zq.features.forward.model import (
+    LEAVING,
     MOST_LANES,
     ForwardLane,
     LaneFull,
@@ -129,6 +130,7 @@ def reread(work: UnitOfWork) -> None:
     """Let the queues of all lanes leave, and no others. Workers may take from the others now."""
     before = work.rulebook.leaving
     work.rulebook = work.rulebook.with_leaving(patterns_in(work.tx))
+    work.wanted.add(LEAVING)
     for beginning in before.beginnings:
         for statement in ("ready_queues", "line_queues"):
             work.effects.woken.update(work.tx.names(statement, prefix=beginning))

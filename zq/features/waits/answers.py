@@ -41,8 +41,9 @@ async def why(asked: Asked) -> WaitDocument:
     `budget`, `fair_key`, `share`, `until` (milliseconds), `count`. Codes: `finished`,
     `in_flight`, `scheduled`, `backing_off`, `expiring`, `paused`, `group` (`job` has to end
     first), `fair` (the job's key is number `count` of those that wait, or has reached a limit),
-    `budget`, `concurrency`, `rate`, `server_limit`, `no_worker`, `workers_busy`, `ahead` (`count`
-    jobs of its queue come first, counted up to 1,000), `next`.
+    `budget`, `concurrency`, `rate`, `server_limit`, `leaves` (its queue is for another server or a
+    device, and for no worker here), `no_worker`, `workers_busy`, `ahead` (`count` jobs of its queue
+    come first, counted up to 1,000), `next`.
     """
     id, ids = asked.path["id"], asked.services.ids
     verdict = await asked.services[Waits].why(key_of(id, ids), asked.reach)

@@ -29,6 +29,7 @@ class WaitCode(StrEnum):
     CONCURRENCY = "concurrency"
     RATE = "rate"
     SERVER_LIMIT = "server_limit"
+    LEAVES = "leaves"
     NO_WORKER = "no_worker"
     WORKERS_BUSY = "workers_busy"
     AHEAD = "ahead"
@@ -160,6 +161,8 @@ class WaitFacts(NamedTuple):
     """When the rate of its queue lets the next job through, if that is known."""
     is_full: bool = False
     """True if as many jobs are in flight as the server allows."""
+    leaves: bool = False
+    """True if its queue is for no worker here."""
 
 
 def wait_reasons(facts: WaitFacts) -> list[WaitReason]:
@@ -208,6 +211,9 @@ def _of_time(facts: WaitFacts) -> WaitReason:
 
 def _of_running(facts: WaitFacts) -> WaitReason:
     job, worker = facts.waiting.job, facts.worker
+    if facts.leaves:
+        text = f"the job is on its way to another server since {moment_text(job.dequeued_at or 0)}"
+        return WaitReason(WaitCode.IN_FLIGHT, text)
     who = "a worker without a name" if worker is None else f"worker {_quoted(worker)}"
     text = f"{who} has the job since {moment_text(job.dequeued_at or 0)}"
     if job.lease_until is not None:
@@ -240,7 +246,7 @@ def _of_gates(facts: WaitFacts) -> Iterator[WaitReason]:
     if settings.rate is not None and facts.opens_at is not None and facts.opens_at > facts.now:
         text = f"queue {name} is at its rate of {settings.rate:g} jobs a second"
         yield WaitReason(WaitCode.RATE, text, queue, until=facts.opens_at)
-    if facts.is_full:
+    if facts.is_full and not facts.leaves:
         text = "as many jobs are in flight as --global-in-flight-limit allows"
         yield WaitReason(WaitCode.SERVER_LIMIT, text)
 
@@ -276,7 +282,10 @@ def _of_budget(budget: BudgetWait) -> WaitReason:
 def _of_takers(facts: WaitFacts) -> Iterator[WaitReason]:
     takers, queue = facts.takers, facts.waiting.job.queue
     name = _quoted(queue)
-    if not takers.all:
+    if facts.leaves:
+        text = f"jobs of queue {name} leave for another server, and no worker here gets them"
+        yield WaitReason(WaitCode.LEAVES, f"{text}{_LEAVES_ADVICE}", queue)
+    elif not takers.all:
         yield WaitReason(WaitCode.NO_WORKER, f"nobody takes jobs of queue {name}", queue)
     elif not takers.open:
         text = f"all {takers.all:,} workers of queue {name} are busy"
@@ -287,6 +296,12 @@ def _of_takers(facts: WaitFacts) -> Iterator[WaitReason]:
         if takers.choked:
             text += f"; {takers.choked:,} slow to read"
         yield WaitReason(WaitCode.WORKERS_BUSY, text, queue, count=takers.all)
+
+
+_LEAVES_ADVICE = (
+    ": `zq forward status` tells why a hub does not have them, and `zq devices list` when a device"
+    " was there"
+)
 
 
 def budget_text(budget: BudgetWait) -> str:
@@ -375,6 +390,8 @@ class QueueWaitFacts(NamedTuple):
     """When its rate lets the next job through, if that is known."""
     is_full: bool = False
     """True if as many jobs are in flight as the server allows."""
+    leaves: bool = False
+    """True if its jobs are for no worker here."""
 
 
 def queue_why(facts: QueueWaitFacts) -> QueueWhy:
@@ -401,7 +418,10 @@ def _gates(facts: QueueWaitFacts) -> Iterator[QueueGate]:
     if settings.paused:
         text = f"It is {pause_text(settings)}"
         yield QueueGate(WaitCode.PAUSED, text, settings.paused_until)
-    if not takers.all:
+    if facts.leaves:
+        text = "Its jobs leave for another server, and no worker here gets them"
+        yield QueueGate(WaitCode.LEAVES, text)
+    elif not takers.all:
         yield QueueGate(WaitCode.NO_WORKER, "Nobody takes its jobs")
     for line in stored.lines[:MOST_LINES]:
         for wait in line.waits:
@@ -416,10 +436,10 @@ def _gates(facts: QueueWaitFacts) -> Iterator[QueueGate]:
         yield QueueGate(WaitCode.CONCURRENCY, text)
     if rate is not None and _is_at(rate, facts):
         yield QueueGate(WaitCode.RATE, f"It is at its rate of {rate:g} jobs a second")
-    if facts.is_full:
+    if facts.is_full and not facts.leaves:
         text = "As many jobs are in flight as --global-in-flight-limit allows"
         yield QueueGate(WaitCode.SERVER_LIMIT, text)
-    if takers.all and not takers.open:
+    if takers.all and not takers.open and not facts.leaves:
         yield QueueGate(WaitCode.WORKERS_BUSY, _busy(facts))
 
 
@@ -428,6 +448,8 @@ def _advised(gate: QueueGate, facts: QueueWaitFacts) -> str:
     match gate.kind:
         case WaitCode.PAUSED:
             more = ": resume it to have its jobs delivered."
+        case WaitCode.LEAVES:
+            more = f"{_LEAVES_ADVICE}."
         case WaitCode.NO_WORKER:
             more = ": start a worker for it."
         case WaitCode.CONCURRENCY | WaitCode.RATE if facts.slots_free:

@@ -78,13 +78,13 @@ SELECT {job_row} FROM jobs WHERE status = {scheduled} AND due_at > :due_at AND C
 ORDER BY due_at, id LIMIT :limit
 
 -- name: running_long
--- The jobs in flight for the longest time, before :before, among the first :most by their ids. CONDITIONS
--- stands for the reach of the caller.
+-- The jobs in flight for the longest time, before :before, among the first :most by their ids, without those
+-- on their way to another server, whose holders are negative. CONDITIONS stands for the reach of the caller.
 SELECT {job_row} FROM (
     SELECT * FROM jobs
     WHERE status = ANY (ARRAY[{in_flight}]) AND status <> {ready} AND CONDITIONS
     ORDER BY status, id LIMIT :most) AS jobs
-WHERE dequeued_at < :before ORDER BY dequeued_at LIMIT :limit
+WHERE dequeued_at < :before AND holder >= 0 ORDER BY dequeued_at LIMIT :limit
 
 -- name: groups
 -- The first groups of a queue beyond :after that have unfinished jobs, each by its open job, and the jobs

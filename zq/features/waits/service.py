@@ -4,6 +4,7 @@ from typing import NamedTuple, Self
 
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import MOST_UNSENT
+from zq.engine.leaving import LeavingQueues
 from zq.engine.loop import Openings
 from zq.features.waits.model import (
     OpenGroup,
@@ -47,6 +48,7 @@ class Waits:
             services.ids,
             engine.streams,
             engine.openings,
+            engine.leaving,
             services.queues,
         )
 
@@ -57,6 +59,7 @@ class Waits:
         ids: IdCodec,
         streams: Streams,
         openings: Openings,
+        leaving: LeavingQueues,
         queues: Queues,
     ) -> None:
         self._reads = store.reads.of(WaitReads)
@@ -64,6 +67,7 @@ class Waits:
         self._ids = ids
         self._streams = streams
         self._openings = openings
+        self._leaving = leaving
         self._queues = queues
 
     async def why(self, key: int, reach: Reach) -> WaitVerdict:
@@ -81,6 +85,7 @@ class Waits:
             self._worker(job),
             self._opens_at(job.queue, now),
             self._streams.free <= 0,
+            self._leaving.covers(job.queue),
         )
         return WaitVerdict(job.status, wait_reasons(facts))
 
@@ -102,6 +107,7 @@ class Waits:
             free,
             self._opens_at(queue, now),
             self._streams.free <= 0,
+            self._leaving.covers(queue),
         )
         return queue_why(facts)
 

@@ -78,12 +78,12 @@ SELECT json_group_array({job_row}) FROM (
     ORDER BY due_at, id LIMIT :limit)
 
 -- name: running_long
--- The jobs in flight for the longest time, before :before, among the first :most by their ids. CONDITIONS
--- stands for the reach of the caller.
+-- The jobs in flight for the longest time, before :before, among the first :most by their ids, without those
+-- on their way to another server, whose holders are negative. CONDITIONS stands for the reach of the caller.
 SELECT json_group_array({job_row}) FROM (
     SELECT * FROM (SELECT * FROM jobs WHERE status = {in_flight} AND status <> {ready} AND CONDITIONS
         ORDER BY id LIMIT :most)
-    WHERE dequeued_at < :before ORDER BY dequeued_at LIMIT :limit)
+    WHERE dequeued_at < :before AND holder >= 0 ORDER BY dequeued_at LIMIT :limit)
 
 -- name: groups
 -- The first groups of a queue beyond :after that have unfinished jobs, each by its open job, and the jobs

@@ -148,6 +148,7 @@ class Overviews:
         self._remembered = _Remembered()
         self._takers = WorkersByQueue()
         self._settings: Mapping[str, QueueSettings] = {}
+        self._leaving = self._judge.leaving.patterns
         self._looked_at, self._rated_at = 0, -math.inf
         self._flowing: set[str] = set()
 
@@ -196,6 +197,7 @@ class Overviews:
             self._remembered, self._flowing = _Remembered(), self._active()
             self._rated_at = self._clock.elapsed_ms()
         self._settings, self._takers, self._looked_at = settings, takers, now
+        self._leaving = self._judge.leaving.patterns
         await self._read(anew)
         status, noted = self._status.read(), await self._noted.read(settings)
         others = [*findings_of_server(_server_facts(status)), *noted.findings]
@@ -250,6 +252,9 @@ class Overviews:
             names |= self._flowing | flowing
             self._rated_at, self._flowing = at, flowing
         known = self._remembered.queues
+        if (leaving := self._judge.leaving.patterns) is not self._leaving:
+            differing = leaving.differing(self._leaving)
+            names.update(name for name in known if name.startswith(differing))
         names.update(
             name for name, queue in known.items() if queue.due is not None and queue.due <= now
         )

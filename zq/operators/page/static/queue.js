@@ -105,6 +105,7 @@ function tiles(of, row, doc, at) {
   const limit = doc.settings.rate;
   const slots = row.slots ?? doc.workers.reduce((/** @type {number} */ sum, /** @type {any} */ each) => sum + each.concurrency, 0);
   const free = doc.why?.slots_free;
+  const leaves = doc.why?.gates.some((/** @type {any} */ gate) => gate.kind === "leaves");
   const jobs = (/** @type {string} */ status) => `jobs${query({ f: lineOf({ status, queue: of }) })}`;
   const grows = row.growth > 0.05;
   return [
@@ -119,7 +120,7 @@ function tiles(of, row, doc, at) {
       : tile({ label: "Done", value: rate(done), unit: "/s", note: row.arrived === undefined ? "" : `${rate(row.arrived)}/s come` }),
     tile({ label: "Running", value: number(runs), unit: doc.settings.concurrency ? `of ${number(doc.settings.concurrency)} at most` : slots ? `of ${number(slots)} slots` : "",
       place: `queue${query({ name: of, tab: "workers" })}`, picture: slots ? meter(runs, doc.settings.concurrency ?? slots) : null,
-      bad: !doc.workers.length && waiting > 0, note: `${number(doc.workers.length)} ${doc.workers.length === 1 ? "worker" : "workers"}${free === undefined ? "" : `, ${number(free)} slots free`}` }),
+      bad: !doc.workers.length && waiting > 0 && !leaves, note: `${number(doc.workers.length)} ${doc.workers.length === 1 ? "worker" : "workers"}${free === undefined ? "" : `, ${number(free)} slots free`}` }),
     tile({ label: "Failed", value: row.failed_share === undefined ? rate(row.failed) : percent(row.failed_share).replace(" %", ""),
       unit: row.failed_share === undefined ? "/s" : "%", bad: row.failed_share >= MANY_FAIL, place: dead ? jobs("dead") : undefined, note: `${number(dead)} dead` }),
   ];
@@ -132,6 +133,7 @@ const REMEDIES = {
   budget: () => ["Budgets", `queues${query({ tab: "budgets" })}`],
   fair: (of) => ["Keys", `queue${query({ name: of, tab: "keys" })}`],
   group: (of) => ["Groups", `queue${query({ name: of, tab: "groups" })}`],
+  leaves: () => ["Devices", "devices"],
   no_worker: (of) => ["Workers", `queue${query({ name: of, tab: "workers" })}`],
   workers_busy: (of) => ["Workers", `queue${query({ name: of, tab: "workers" })}`],
 };
