@@ -9,6 +9,7 @@ from zq.features.backlog import store
 from .claims import claim, set_queue
 from .client import Client, Doc, with_query
 from .test_budgets import IN_FLIGHT, a_second, put
+from .test_way_back import device_of, send
 
 NOTHING = {"ready": 0, "running": 0, "jobs": 0, "workers": 0, "held": {}}
 
@@ -213,6 +214,26 @@ async def test_queues_are_added_up(client: Client) -> None:
     assert await all_of(prefix="nobody") == NOTHING
     every = {"ready": 7, "running": 1, "jobs": 8, "workers": 4, "held": {"paused": 4}}
     assert await all_of() == every
+
+
+async def test_jobs_that_leave_need_no_worker(client: Client) -> None:
+    """Those for a device are carried by no worker, also while they are on their way."""
+    device = await device_of(client)
+    await send(client, *range(5))
+    await device.ask(limit=2)
+    await client.enqueue(queue="mail")
+
+    async def check() -> None:
+        found = await backlog(client, "to%2Fd1%2Fcommands")
+        assert found == NOTHING | {"held": {"leaves": 3}}
+        assert (await client.get("/backlog?prefix=to/")).doc == NOTHING
+        one = {"ready": 1, "running": 0, "jobs": 1, "workers": 1, "held": {}}
+        assert (await client.get("/backlog")).doc == one
+
+    await check()
+    # The rules are known before the first tick of a start.
+    await client.site.restart()
+    await check()
 
 
 @pytest.mark.parametrize(

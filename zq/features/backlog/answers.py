@@ -21,7 +21,8 @@ async def of_queue(asked: Asked) -> BacklogDocument:
     `ready` are the jobs that could run now, `running` those in flight, `jobs` both. `held` counts
     the other ready jobs by the first of what holds them: `paused`, `group`, `fair` (a limit of
     their key), `budget`, `concurrency`; and `uncounted`, in queues where so many wait in groups or
-    for limits that not all were looked at (100,000 jobs, 1,000 lines).
+    for limits that not all were looked at (100,000 jobs, 1,000 lines). Of a queue whose jobs leave
+    for another server or a device, all are held by `leaves`, and none is running.
 
     `workers` is `jobs` / `target`, rounded up. Without `target` it is (`running` + `ready` ·
     min(`mean_ms` / 60,000, 1)) / `slots`, rounded up: so many workers have the ready jobs gone in
@@ -37,8 +38,8 @@ async def of_queues(asked: Asked) -> BacklogDocument:
     """The backlog of several queues together, as `GET /queues/{queue}/backlog` has it for one.
 
     It is that of the queues that `queue` names, or of those with ready or running jobs whose names
-    begin with `prefix`, or of all with such jobs: up to 100. It is for workers that take from all
-    of them.
+    begin with `prefix`, or of all with such jobs: up to 100. Queues whose jobs leave are only among
+    those that are named. It is for workers that take from all of them.
     """
     given = asked.query
     if "queue" not in given:

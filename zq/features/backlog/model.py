@@ -96,6 +96,11 @@ def summed(backlogs: Sequence[QueueBacklog]) -> QueueBacklog:
     return QueueBacklog(ready, running, held)
 
 
+def leaving_backlog(stored: StoredBacklog) -> QueueBacklog:
+    """That of a queue whose jobs leave for another server: workers get none, and run none."""
+    return QueueBacklog(0, 0, +Counter[str]({WaitCode.LEAVES: stored.ready}))
+
+
 def backlog_of(stored: StoredBacklog) -> QueueBacklog:
     """What of a queue could run now.
 

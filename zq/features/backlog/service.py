@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from zq.engine.delivery.streams import Streams
+from zq.engine.leaving import LeavingQueues
 from zq.features.backlog.model import (
     QueueBacklog,
     backlog_of,
+    leaving_backlog,
     mean_of,
     slots_needed,
     summed,
@@ -47,23 +49,35 @@ class Backlogs:
     def of(cls, services: Services) -> Self:
         return cls(
             *(services.store, services.clock, services.engine.streams),
-            *(services.queues, services[Trends]),
+            *(services.engine.leaving, services.queues, services[Trends]),
         )
 
     def __init__(
-        self, store: Store, clock: Clock, streams: Streams, queues: Queues, trends: Trends
+        self,
+        store: Store,
+        clock: Clock,
+        streams: Streams,
+        leaving: LeavingQueues,
+        queues: Queues,
+        trends: Trends,
     ) -> None:
         self._reads = store.reads.of(BacklogReads)
         self._clock = clock
         self._streams = streams
+        self._leaving = leaving
         self._queues = queues
         self._trends = trends
 
     async def named(self, prefix: str, reach: Reach) -> list[str]:
-        """The queues within reach that have ready jobs or jobs in flight and begin so."""
+        """The queues within reach that have ready jobs or jobs in flight for workers, and begin
+        so."""
         counts = await self._queues.counts()
         found = {queue for (queue, status), n in counts.items() if n and status in _RUNS}
-        return sorted(each for each in found if each.startswith(prefix) and reach.covers(each))
+        return sorted(
+            each
+            for each in found
+            if each.startswith(prefix) and reach.covers(each) and not self._leaving.covers(each)
+        )
 
     async def of_queues(self, queues: Sequence[str], target: int | None, reach: Reach) -> Backlog:
         """The backlog of different queues together. Raises `QueueOutOfReach`.
@@ -76,7 +90,8 @@ class Backlogs:
         for queue in queues:
             facts = await self._reads.backlog(queue, self._clock.now_ms())
             all_settings.append(facts.settings)
-            found.append(backlog_of(facts))
+            leaves = self._leaving.covers(queue)
+            found.append(leaving_backlog(facts) if leaves else backlog_of(facts))
         jobs = summed(found)
         slots = self._slots(queues)
         if target is not None:
@@ -84,6 +99,8 @@ class Backlogs:
         times: Counter[int] = Counter()
         needed = []
         for queue, settings, each in zip(queues, all_settings, found, strict=True):
+            if self._leaving.covers(queue):
+                continue
             runs = (await self._trends.series(queue, TrendRange.HOUR, EVERYWHERE)).sum.run
             times.update(runs)
             needed.append(slots_needed(each, mean_of(runs), settings.rate))
