@@ -3,10 +3,10 @@
 from zq.engine.subscribers.figures import QueueFlow
 from zq.engine.turns import Turns
 from zq.features.diagnosis.model import ALONE_MS, findings_of_queue
+from zq.features.diagnosis.service_watched import QueueWorkers, WatchedQueue
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
 from zq.operators.page.http.tree import AT_A_TIME, branches
-from zq.operators.page.service_overview import QueueWorkers, WatchedQueue
 from zq.service.queues import QueueStatistics
 
 

@@ -13,6 +13,7 @@ from zq.engine.subscribers.tallies import MOST_CHANGED, QueueChanges
 from zq.features.diagnosis import service as judge
 from zq.features.diagnosis.model import OLD_MS, Finding, FindingCode
 from zq.features.diagnosis.service import UNKNOWN_MS, QueueJudge, SlowFindings, StuckWork
+from zq.features.diagnosis.service_watched import WatchedQueue
 from zq.features.forward.model import LaneRule
 from zq.features.forward.service import Lanes
 from zq.features.sweeps.service_running import Sweeps
@@ -26,7 +27,7 @@ from zq.model.settings import QueueSettings, SettingsPatch
 from zq.operators.ops.service import StatusReader
 from zq.operators.page import service as overviews
 from zq.operators.page.service import RATES_MS, Overviews
-from zq.operators.page.service_overview import Overview, WatchedQueue
+from zq.operators.page.service_overview import Overview
 from zq.service import queues
 from zq.service.queues import QueueStatistics
 from zq.service.services import Services

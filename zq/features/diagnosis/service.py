@@ -20,6 +20,7 @@ from zq.features.diagnosis.model import (
     findings_of_queue,
     is_failing,
 )
+from zq.features.diagnosis.service_watched import QueueWorkers, WatchedQueue
 from zq.features.forward.service import Lanes
 from zq.features.trends.model import (
     HOUR_MS,
@@ -37,7 +38,6 @@ from zq.model.clock import Clock
 from zq.model.job import JobRecord
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
-from zq.operators.page.service_overview import QueueWorkers, WatchedQueue
 from zq.service.admin import Admin, OpenStream
 from zq.service.queues import QueueStatistics
 from zq.service.services import Services

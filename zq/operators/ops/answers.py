@@ -4,12 +4,12 @@ from msgspec import UNSET
 
 from zq.answers import Asked, Rows, VerbAnswers
 from zq.engine.subscribers.figures import NO_FLOW, QueueFlow
+from zq.features.diagnosis.service_watched import WatchedQueue
 from zq.model.lifecycle import NAMES
 from zq.model.names import check_name
 from zq.operators.ops import verbs
 from zq.operators.ops.verbs import QUIET, FlowDocument, QueueStatsDocument, StatsDocument
 from zq.operators.page.service import Overviews
-from zq.operators.page.service_overview import WatchedQueue
 
 ANSWERS = VerbAnswers()
 

@@ -20,13 +20,14 @@ from zq.features.diagnosis.model import (
     place_of,
 )
 from zq.features.diagnosis.service import JudgedQueue, QueueJudge, SlowFindings, WorkersByQueue
+from zq.features.diagnosis.service_watched import WatchedQueue
 from zq.features.trends.service import Trends
 from zq.model.clock import Clock
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
 from zq.operators.ops.service import StatusNow, StatusReader
-from zq.operators.page.service_overview import Overview, WatchedQueue
+from zq.operators.page.service_overview import Overview
 from zq.service.admin import Admin
 from zq.service.queues import AT_A_TIME, Queues, QueueStatistics
 from zq.service.services import Services

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from zq.engine.subscribers.figures import NO_FLOW, QueueFlow
 from zq.engine.turns import Turns
 from zq.features.diagnosis.model import Finding, FindingCode, place_of
+from zq.features.diagnosis.service_watched import QueueWorkers, WatchedQueue
 from zq.features.trends.model import TrendFlow
 from zq.model.lifecycle import Status
-from zq.operators.page.service_overview import QueueWorkers, WatchedQueue
 from zq.service.queues import QueueStatistics
 
 DELIMITERS = ".:/"

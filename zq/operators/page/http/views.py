@@ -14,6 +14,7 @@ import msgspec
 from zq import __version__
 from zq.features.diagnosis.model import FindingGroup
 from zq.features.diagnosis.service import Lookback
+from zq.features.diagnosis.service_watched import WatchedQueue
 from zq.features.failures.service import Failures
 from zq.features.failures.verbs import cause_document
 from zq.features.sweeps.service_running import Sweeps
@@ -29,7 +30,7 @@ from zq.model.settings import pause_text
 from zq.operators.ops.http import status_document
 from zq.operators.page.http.mask import Mask
 from zq.operators.page.http.tree import Branch, branches
-from zq.operators.page.service_overview import Overview, Tiles, WatchedQueue, tiles_of
+from zq.operators.page.service_overview import Overview, Tiles, tiles_of
 from zq.service.admin import OpenStream
 from zq.service.services import Services
 
