@@ -14,6 +14,7 @@ from zq.client.worker import supply
 
 from .conftest import Caller, Take, working
 from .relay import Relay
+from .workers import until_delivered, until_ready
 
 
 async def test_a_job_may_take_many_times_its_lease(app: App, site: Site) -> None:
@@ -201,6 +202,77 @@ async def test_what_has_not_begun_goes_to_others_while_the_rest_finishes(app: Ap
 
     assert await jobs[0].result() == 0
     assert (await running).returned == [job.id for job in jobs[1:]]
+
+
+@pytest.mark.parametrize("trouble", ["the stream breaks", "a request is lost"])
+async def test_a_worker_that_stops_keeps_no_job_that_it_does_not_run(
+    site: Site, trouble: str
+) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    runs: list[int] = []
+    async with Relay.to(site) as relay, App(relay.url) as app, App(site.url) as near:
+
+        @app.task
+        async def work(n: int) -> int:
+            runs.append(n)
+            if n == 0:
+                begun.set()
+                await go_on.wait()
+            return n
+
+        near.task(work.function)
+        jobs = await work.enqueue_many(work.args(n) for n in range(3))
+        leaving = zq.Worker(app, prefetch=3, lease=30)
+        running = asyncio.create_task(leaving.run())
+        await begun.wait()
+        refused = None if trouble == "the stream breaks" else relay.fail("/drain", "refused")
+        stopping = asyncio.create_task(leaving.stop(PATIENCE_S))
+        if refused is None:
+            await until_ready(near, 2)
+            relay.cut()
+            await until_delivered(site, 6)
+        else:
+            await refused.wait()
+            await until_delivered(site, 5)
+        async with working(near):
+            assert [await near.job(job.id).result(PATIENCE_S) for job in jobs[1:]] == [1, 2]
+        assert not running.done()
+        go_on.set()
+        await stopping
+        assert await near.job(jobs[0].id).result() == 0
+
+    assert runs == [0, 1, 2]
+    assert (await running).returned == [job.id for job in jobs[1:]]
+
+
+async def test_what_a_stopping_worker_could_not_give_back_yet_does_not_stall(
+    site: Site,
+) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    async with Relay.to(site) as relay, App(relay.url) as app, App(site.url) as near:
+
+        @app.task
+        async def work() -> None:
+            begun.set()
+            await go_on.wait()
+
+        jobs = await work.enqueue_many([work.args()] * 2)
+        leaving = zq.Worker(app, prefetch=2, lease=0.3)
+        running = asyncio.create_task(leaving.run())
+        await begun.wait()
+        lost = relay.fail("/drain", "silent")
+        stopping = asyncio.create_task(leaving.stop(PATIENCE_S))
+        await asyncio.wait_for(lost.wait(), PATIENCE_S)
+        for _ in range(3):
+            site.clock.advance(200)
+            for job in jobs:
+                await until_leased(near, job.id, site.now + 300)
+        relay.hang_up()
+        await until_ready(near, 1)
+        go_on.set()
+        await stopping
+
+    assert (await running).returned == [jobs[1].id]
 
 
 async def test_a_handler_may_hold_its_job_for_longer(app: App, site: Site) -> None:

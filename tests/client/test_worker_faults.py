@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conformance.site import Site
-from conformance.streams import PATIENCE_S, pause
+from conformance.streams import PATIENCE_S
 
 import zq
 from bench.ports import free_port
@@ -30,6 +30,7 @@ from zq.client.worker.supply import Supply
 
 from .conftest import working
 from .relay import Fault, Relay
+from .workers import until_delivered
 
 
 async def test_a_broken_stream_loses_nothing_and_runs_nothing_twice(site: Site) -> None:
@@ -49,18 +50,11 @@ async def test_a_broken_stream_loses_nothing_and_runs_nothing_twice(site: Site) 
             await begun.wait()
             relay.cut()
             # The same deliveries come again, by another name: 0 is under way, 1 to 5 are not.
-            await until_delivered(site, app, 12)
+            await until_delivered(site, 12)
             go_on.set()
             assert [await job.result(PATIENCE_S) for job in jobs] == list(range(10))
 
     assert runs == list(range(10))
-
-
-async def until_delivered(site: Site, app: App, count: int) -> None:
-    """Until the server has given out so many jobs; each look is a round trip."""
-    async with asyncio.timeout(PATIENCE_S):
-        while site.server.engine.stats.jobs.delivered < count:
-            await pause()
 
 
 @pytest.mark.settings(drain=0, port=lambda _: free_port())

@@ -15,6 +15,13 @@ async def finish(app: App, **options: Any) -> list[zq.Outcome]:
     return await zq.Worker(app, **options).run_until_idle(PATIENCE_S)
 
 
+async def until_delivered(site: Site, count: int) -> None:
+    """Until the server has given out so many jobs, counted each time."""
+    async with asyncio.timeout(PATIENCE_S):
+        while site.server.engine.stats.jobs.delivered < count:
+            await pause()
+
+
 async def until_ready(app: App, count: int) -> None:
     """The server has to notice that a stream has ended."""
     async with asyncio.timeout(PATIENCE_S):

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from zq.client.core import keep_loggers
 from zq.client.errors import Unavailable, ZqError
 from zq.client.events import Event
+from zq.client.http.transport import jittered
 from zq.client.outcome import DrainReport
 from zq.client.running import EventName, call_all, ends_task
 from zq.client.task import HasTasks
@@ -93,8 +94,10 @@ class WorkerRun:
         self._patience = plan.shutdown_s
         self._deadline: float | None = None
         self._done: asyncio.Future[DrainReport] = asyncio.get_running_loop().create_future()
-        self._unstarted: list[Delivery] = []
-        self._returned: list[str] = []
+        self._unstarted: dict[str, Delivery] = {}
+        self._unwanted = asyncio.Event()
+        """Set when a job has come although the worker stops."""
+        self._returned: dict[str, None] = {}
         self._resuming: set[asyncio.Task[None]] = set()
         self._asked = False
         self._is_warm = False
@@ -229,7 +232,8 @@ class WorkerRun:
 
     def _put(self, delivery: Delivery) -> None:
         if self._stopping.is_set() or self._left == 0:
-            self._unstarted.append(delivery)
+            self._unstarted[delivery.id] = delivery
+            self._unwanted.set()
             return
         handler = self._handlers.find(delivery)
         if handler is None or not handler.knows(delivery.payload):
@@ -261,7 +265,11 @@ class WorkerRun:
         return delivery
 
     def _on_lost(self) -> None:
-        """Drop the jobs that have not begun: their stream has broken, and they will come again."""
+        """Drop the jobs that have not begun: their stream has broken, and they will come again.
+
+        The server does not know of the next stream that its worker stops.
+        """
+        self._asked = False
         if self._left is not None and not self._stopping.is_set():
             self._left += len(self._waiting)
         self._waiting.clear()
@@ -278,6 +286,7 @@ class WorkerRun:
     def _held(self) -> list[Held]:
         deliveries = [each.running.delivery for each in self._executor.running.values()]
         deliveries += [delivery for delivery, _ in self._waiting.values()]
+        deliveries += self._unstarted.values()
         return [Held(each.id, each.lease) for each in deliveries]
 
     def _on_runaways(self) -> None:
@@ -321,7 +330,7 @@ class WorkerRun:
     def _begin_nothing_more(self) -> None:
         """Return jobs that have not begun, as soon as no others can come in their place."""
         self._stopping.set()
-        self._unstarted += [delivery for delivery, _ in self._waiting.values()]
+        self._unstarted |= {id: delivery for id, (delivery, _) in self._waiting.items()}
         self._waiting.clear()
         self._left_s()
 
@@ -341,24 +350,51 @@ class WorkerRun:
         """Let running jobs finish, and as many more as were requested."""
 
         async def finish() -> None:
-            await self._ask_for_no_more()
-            unstarted, self._unstarted = self._unstarted, []
-            await self._give_back(unstarted, LAST_POSTS_S)
-            while self._waiting or not self._executor.is_idle:
-                await self._executor.idle()
+            await self._return_unstarted()
+            returning = asyncio.create_task(self._return_unwanted())
+            try:
+                while self._waiting or not self._executor.is_idle:
+                    await self._executor.idle()
+            finally:
+                returning.cancel()
 
         time_for_it = self._left_s() - self._clean_up_s
         if time_for_it > 0 and not self._aborted.is_set():
             await self._unless_aborted(finish(), time_for_it)
 
+    async def _return_unwanted(self) -> None:
+        """Return what comes all the same, for ever: over a stream that was opened again so that
+        running jobs go on, or because the server did not hear that no more are wanted.
+
+        To ask before such a job has come would send those that run here to another worker.
+        """
+        attempt = 0
+        while True:
+            await self._unwanted.wait()
+            await self._return_unstarted()
+            attempt = 0 if self._asked else attempt + 1
+            if attempt:
+                await asyncio.sleep(jittered(attempt))
+
+    async def _return_unstarted(self) -> None:
+        self._unwanted.clear()
+        await self._ask_for_no_more()
+        unstarted, self._unstarted = self._unstarted, {}
+        await self._give_back(unstarted, LAST_POSTS_S)
+
     async def _ask_for_no_more(self) -> None:
         """Take leave: what the server sends no more, and gets back, its worker did not die of."""
         if self._asked:
             return
-        with contextlib.suppress(ZqError, TimeoutError):
-            async with asyncio.timeout(LAST_POSTS_S):
-                await self._backend.drain(self._plan.request.worker)
-                self._asked = True
+        # The stream may break before the answer. The next one then has to be asked.
+        self._asked, is_heard = True, False
+        try:
+            with contextlib.suppress(ZqError, TimeoutError):
+                async with asyncio.timeout(LAST_POSTS_S):
+                    await self._backend.drain(self._plan.request.worker)
+                is_heard = True
+        finally:
+            self._asked = self._asked and is_heard
 
     async def _end(self, helpers: Sequence[asyncio.Task[None]]) -> DrainReport:
         """End everything, whatever handlers do. Each step has its own time."""
@@ -372,7 +408,8 @@ class WorkerRun:
                 await self._end_all(LEAST_S)
             await self._unless_aborted(self._last_posts(), self._last_s())
             await self._unless_aborted(self._shut_down(), self._last_s())
-            await self._give_back([*executor.unfinished, *self._unstarted], self._last_s())
+            unfinished = {each.id: each for each in executor.unfinished}
+            await self._give_back(unfinished | self._unstarted, self._last_s())
         finally:
             for task in helpers:
                 task.cancel()
@@ -380,7 +417,7 @@ class WorkerRun:
             await asyncio.wait(helpers, timeout=LEAST_S)
             await self._supply.close()
             report = DrainReport(
-                executor.finished, self._returned, executor.stuck, self._aborted.is_set()
+                executor.finished, [*self._returned], executor.stuck, self._aborted.is_set()
             )
             if not self._done.done():
                 self._done.set_result(report)
@@ -422,9 +459,10 @@ class WorkerRun:
             task.cancel()
             aborted.cancel()
 
-    async def _give_back(self, unfinished: Sequence[Delivery], seconds: float) -> None:
+    async def _give_back(self, unfinished: Mapping[str, Delivery], seconds: float) -> None:
         events = self._app.core.events
-        self._returned += await give_back(self._backend, events, unfinished, seconds)
+        back = await give_back(self._backend, events, [*unfinished.values()], seconds)
+        self._returned |= dict.fromkeys(back)
 
     async def _emit(self, name: EventName) -> None:
         await self._app.core.events.emit(Event(name))
