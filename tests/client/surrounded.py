@@ -48,6 +48,15 @@ def starts_another(path: str) -> None:
 
 
 @app.task(max_attempts=1)
+def fails_when_told(path: str) -> None:
+    Path(path).write_text(str(os.getpid()))
+    while Path(path).exists():
+        time.sleep(0.01)
+    zq.current_job().progress_sync("told")
+    raise LookupError("lost")
+
+
+@app.task(max_attempts=1)
 def goes_on(path: str) -> None:
     Path(path).write_text(str(os.getpid()))
     time.sleep(600)

@@ -22,6 +22,9 @@ from zq.client.http.address import Address
 from zq.client.http.backend import HttpBackend
 from zq.client.worker.processes import find
 
+from .relay import Relay
+from .workers import until_resumed
+
 
 @pytest.fixture
 async def app(site: Site) -> AsyncIterator[App]:
@@ -235,6 +238,28 @@ async def test_what_a_job_has_started_is_killed_with_it(shop: App, tmp_path: Pat
     assert error is not None
     assert error.error_type == "Timeout"
     await until(lambda: has_ended(written(tmp_path / "pid")))
+
+
+async def test_a_process_whose_stream_broke_is_heard(
+    shop: App, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZQ_URL", site.url)
+    begun = tmp_path / "begun"
+    async with Relay.to(site) as relay, App(site.url) as near:
+        shop.core.backend = HttpBackend(Address(relay.url))
+        stored = await surrounded.fails_when_told.enqueue(str(begun))
+        job = near.job(stored.id)
+        async with working(shop, processes=1):
+            await until(begun.exists)
+            relay.cut()
+            await until_resumed(site, near, stored.id, 2)
+            begun.unlink()
+            # Its report of progress was not refused, and neither is this.
+            with pytest.raises(zq.JobFailed, match="lost"):
+                await job.result(PATIENCE_S)
+
+        errors = await near.backend.errors(stored.id)
+    assert [(each.attempt, each.error_type) for each in errors] == [(1, "LookupError")]
 
 
 async def test_processes_end_with_a_worker_that_is_killed(

@@ -19,7 +19,7 @@ from zq.client.worker.worker import STALL_LIMIT
 from . import suicidal
 from .conftest import working
 from .relay import Relay
-from .workers import until_ready
+from .workers import until_ready, until_resumed
 
 
 async def killed_worker(url: str, *flags: str) -> int:
@@ -125,12 +125,6 @@ async def test_a_connection_that_breaks_again_and_again_ends_no_job(site: Site) 
             await begun.wait()
             for deliveries in range(2, 2 + 2 * STALL_LIMIT):
                 relay.cut()
-                async with asyncio.timeout(PATIENCE_S):
-                    for _ in range(100 * round(PATIENCE_S)):
-                        found = await direct.backend.get(job.id)
-                        again = site.server.engine.stats.jobs.delivered == deliveries
-                        if again and (found.status, found.stalls or 0) == ("in_flight", 0):
-                            break
-                        await asyncio.sleep(0.01)
+                await until_resumed(site, direct, job.id, deliveries)
             go_on.set()
             assert await direct.job(job.id).result(PATIENCE_S) == "done"

@@ -22,6 +22,18 @@ async def until_delivered(site: Site, count: int) -> None:
             await pause()
 
 
+async def until_resumed(site: Site, app: App, id: str, deliveries: int) -> None:
+    """Until a worker goes on with a job that it has got for so many times, all jobs counted."""
+    await until_delivered(site, deliveries)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found = await app.backend.get(id)
+            # The end of its stream counts as a stall until the worker has told that it goes on.
+            if (found.status, found.stalls or 0) == ("in_flight", 0):
+                return
+            await pause()
+
+
 async def until_ready(app: App, count: int) -> None:
     """The server has to notice that a stream has ended."""
     async with asyncio.timeout(PATIENCE_S):

@@ -105,7 +105,10 @@ class Process:
 
     async def run(self, execution: Execution) -> Any:
         """Return the result of the handler. Raises `Failed` or `ProcessDied`."""
-        job = msgspec.json.encode(execution.running.delivery)
+        # A job that goes on after its stream broke has another lease then, which the process is not
+        # told.
+        delivery = msgspec.structs.replace(execution.running.delivery, lease=None)
+        job = msgspec.json.encode(delivery)
         handler = execution.handler
         async with self._giving_up_with():
             count = len(self._core.middleware)

@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+import msgspec
+
 from zq.client.amounts import positive_ms
 from zq.client.errors import InvalidOption, ZqError
 from zq.client.events import Event
@@ -298,9 +300,10 @@ class Settler:
 
 
 def _failure(error: BaseException, execution: Execution) -> LeasedFailure:
+    delivery = execution.running.delivery
     if isinstance(error, Failed):
-        return error.failure
-    return failure_of(error, execution.running.delivery, execution.handler.on_exception)
+        return msgspec.structs.replace(error.failure, lease=delivery.lease)
+    return failure_of(error, delivery, execution.handler.on_exception)
 
 
 def _with(failure: LeasedFailure, error: JobError) -> LeasedFailure:
