@@ -18,6 +18,7 @@ from zq.client.http.backend import HttpBackend
 from zq.client.running import EventName
 from zq.client.values import (
     Delivery,
+    Held,
     LeasedFailure,
     RefusedItems,
     StoredJob,
@@ -26,11 +27,13 @@ from zq.client.values import (
     TakeRequest,
 )
 from zq.client.worker.acks import Acknowledger
+from zq.client.worker.holding import renew
 from zq.client.worker.supply import Supply
+from zq.client.worker.worker_run import WorkerRun
 
 from .conftest import working
 from .relay import Fault, Relay
-from .workers import until_delivered
+from .workers import until_delivered, until_ready, until_resumed
 
 
 async def test_a_broken_stream_loses_nothing_and_runs_nothing_twice(site: Site) -> None:
@@ -55,6 +58,90 @@ async def test_a_broken_stream_loses_nothing_and_runs_nothing_twice(site: Site) 
             assert [await job.result(PATIENCE_S) for job in jobs] == list(range(10))
 
     assert runs == list(range(10))
+
+
+class Gated(HttpBackend):
+    """The real backend. No stream opens while its gate is shut."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(Address(url))
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def take(self, wanted: TakeRequest) -> TakeStream:
+        await self.gate.wait()
+        return await super().take(wanted)
+
+
+async def test_a_renewal_before_the_next_stream_ends_no_run(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[int | None] = []
+    begun, go_on, looked = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    held = WorkerRun._held
+
+    def seen(run: WorkerRun) -> list[Held]:
+        looked.set()
+        return held(run)
+
+    monkeypatch.setattr(WorkerRun, "_held", seen)
+    async with Relay.to(site) as relay, App(site.url) as near:
+        backend = Gated(relay.url)
+        async with App(backend=backend) as app:
+
+            @app.task
+            async def work() -> str:
+                runs.append(zq.current_job().delivery.lease)
+                begun.set()
+                await go_on.wait()
+                return "done"
+
+            job = await work.enqueue()
+            async with working(app, lease=0.3), asyncio.timeout(PATIENCE_S):
+                await begun.wait()
+                backend.gate.clear()
+                relay.cut()
+                await until_ready(near, 1)
+                # After the second look, the server has answered what was asked after the first.
+                for _ in range(2):
+                    looked.clear()
+                    await looked.wait()
+                backend.gate.set()
+                await until_resumed(site, near, job.id, 2)
+                go_on.set()
+                assert await near.job(job.id).result(PATIENCE_S) == "done"
+
+    assert runs == [1]
+
+
+async def test_a_refusal_counts_once_a_stream_was_open_for_a_period() -> None:
+    ended: asyncio.Queue[Held] = asyncio.Queue()
+    held = Held("0" * 26, 1)
+    asked: list[int] = []
+    looks = 0
+    opened = 0.0
+
+    class Refuser(HttpBackend):
+        async def extend(self, *_: Any, **__: Any) -> RefusedItems:
+            asked.append(looks)
+            return RefusedItems(stale=[held.id])
+
+    def opened_at() -> float | None:
+        """Before and after a request: none, one that breaks meanwhile, and one that stays."""
+        nonlocal looks, opened
+        looks += 1
+        if looks in (1, 3):
+            return None
+        if looks in (2, 4):
+            opened = asyncio.get_running_loop().time()
+        return opened
+
+    backend = Refuser(Address("http://127.0.0.1:1"))
+    renewing = asyncio.create_task(renew(backend, 30, lambda: [held], opened_at, ended.put_nowait))
+    assert await asyncio.wait_for(ended.get(), PATIENCE_S) == held
+    renewing.cancel()
+    assert asked[:3] == [2, 4, 6]
+    await backend.close()
 
 
 @pytest.mark.settings(drain=0, port=lambda _: free_port())

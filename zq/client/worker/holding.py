@@ -30,11 +30,16 @@ async def renew(
     backend: Backend,
     lease_ms: int,
     held: Callable[[], list[Held]],
+    opened_at: Callable[[], float | None],
     on_ended: Callable[[Held], None],
 ) -> None:
     """Renew held deliveries while this event loop runs. `on_ended` gets those that have ended.
 
     A renewal may take until the next one is due: a connection that says nothing costs one of them.
+
+    `opened_at` tells when the present stream was opened, if there is one. When a stream breaks, its
+    deliveries end, and those that run here come again over the next one. They have one period to
+    do so: until then, a refusal does not mean that another worker has them.
     """
     loop, period = asyncio.get_running_loop(), lease_ms / 1000 / RENEWALS_PER_LEASE
     due = loop.time()
@@ -42,13 +47,17 @@ async def renew(
         due = max(due + period, loop.time())
         await asyncio.sleep(due - loop.time())
         deliveries = held()
-        if not deliveries:
+        if not deliveries or opened_at() is None:
             continue
+        asked_at = loop.time()
         try:
             async with asyncio.timeout_at(due + period):
                 refused = await backend.extend(deliveries, lease_ms)
         except (ZqError, TimeoutError) as error:
             log.warning("the leases could not be renewed: %s", str(error) or "it took too long")
+            continue
+        opened = opened_at()
+        if opened is None or asked_at < opened + period:
             continue
         ended = {*refused.stale, *refused.not_found}
         for each in deliveries:

@@ -34,10 +34,19 @@ class Supply:
         self._request = request
         self._stopping = stopping
         self._stream: TakeStream | None = None
+        self._opened_at = 0.0
 
     async def open(self) -> None:
         """Open the stream. Raises `Unavailable`, or another `BackendError` at once."""
-        self._stream = await self.reach(self._take)
+        self._keep(await self.reach(self._take))
+
+    def opened_at(self) -> float | None:
+        """When the present stream was opened, by the clock of the event loop. None without one."""
+        return None if self._stream is None else self._opened_at
+
+    def _keep(self, stream: TakeStream) -> TakeStream:
+        self._stream, self._opened_at = stream, asyncio.get_running_loop().time()
+        return stream
 
     async def reach(self, step: Callable[[], Awaitable[T]]) -> T:
         """Repeat a step until the server answers, or the patience for an absent one is over.
@@ -83,11 +92,12 @@ class Supply:
         attempt = 0
         while True:
             try:
-                if self._stream is None:
-                    self._stream = await self._backend.take(self._request)
+                stream = self._stream
+                if stream is None:
+                    stream = self._keep(await self._backend.take(self._request))
                     log.info("the stream is open again")
                 while True:
-                    on_jobs(await self._stream.deliveries())
+                    on_jobs(await stream.deliveries())
                     attempt = 0
             except BackendError as error:
                 if not isinstance(error, Unavailable) and not is_foreign(error):

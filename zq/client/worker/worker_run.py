@@ -188,7 +188,10 @@ class WorkerRun:
         helpers += [self._acks.run(), self._strangers.run()]
         helpers.append(give_back_tired(self._backend, self._behind, self._let_go))
         if request.lease_ms is not None:
-            helpers.append(renew(self._backend, request.lease_ms, self._held, self._drop))
+            opened_at = self._supply.opened_at
+            helpers.append(
+                renew(self._backend, request.lease_ms, self._held, opened_at, self._drop)
+            )
         if self._plan.burst:
             helpers.append(self._watch_for_idleness())
         helpers += [_for_ever(companion()) for companion in self._app.core.companions]
