@@ -14,7 +14,7 @@ from zq.client.worker import supply
 
 from .conftest import Caller, Take, working
 from .relay import Relay
-from .workers import until_delivered, until_ready
+from .workers import until_delivered, until_leased, until_ready
 
 
 async def test_a_job_may_take_many_times_its_lease(app: App, site: Site) -> None:
@@ -66,12 +66,6 @@ async def test_a_silent_connection_costs_one_renewal(
             await until_leased(near, job.id, site.now + 300)
             go_on.set()
             assert await job.result(PATIENCE_S) == "done"
-
-
-async def until_leased(app: App, id: str, until: int) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while (await app.backend.get(id)).lease_until != until:
-            await pause()
 
 
 async def test_a_lost_lease_ends_its_execution_and_the_job_comes_again(

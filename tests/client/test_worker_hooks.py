@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from conformance.site import Site
+from conformance.streams import PATIENCE_S
 
 import zq
 from zq.client.app import App
 
-from .workers import finish, pass_time
+from .conftest import working
+from .relay import Relay
+from .workers import finish, pass_time, until_leased, until_resumed
 
 
 async def test_middleware_goes_around_every_execution_outermost_first(site: Site) -> None:
@@ -80,6 +83,65 @@ async def test_the_hook_runs_once_before_the_final_outcome_is_stored(app: App, s
     assert await queue.status("bad") is not None
     site.clock.advance(1)
     assert await queue.status("bad") is None
+
+
+class Slow:
+    """A hook that takes its time."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, outcome: zq.Outcome) -> None:
+        self.begun.set()
+        await self.go_on.wait()
+
+
+async def test_a_hook_may_take_many_times_the_lease_of_its_job(app: App, site: Site) -> None:
+    hook, runs = Slow(), []
+
+    @app.task
+    async def work() -> str:
+        runs.append(zq.current_job().delivery.lease)
+        return "done"
+
+    job = await work.enqueue()
+    async with working(app, lease=0.3, after_execution=hook) as worker:
+        await asyncio.wait_for(hook.begun.wait(), PATIENCE_S)
+        assert worker.counts == (1, 0)
+        for _ in range(5):
+            site.clock.advance(200)
+            await until_leased(app, job.id, site.now + 300)
+        hook.go_on.set()
+        assert await job.result(PATIENCE_S) == "done"
+
+    assert runs == [1]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_stream_that_breaks_during_a_hook_costs_no_outcome(site: Site, fails: bool) -> None:
+    hook, runs = Slow(), []
+    async with Relay.to(site) as relay, App(relay.url) as app, App(site.url) as near:
+
+        @app.task(max_attempts=1)
+        async def work() -> str:
+            runs.append(zq.current_job().delivery.lease)
+            if fails:
+                raise ValueError("no")
+            return "done"
+
+        job = near.job((await work.enqueue()).id)
+        async with working(app, after_execution=hook):
+            await asyncio.wait_for(hook.begun.wait(), PATIENCE_S)
+            relay.cut()
+            await until_resumed(site, near, job.id, 2)
+            hook.go_on.set()
+            if fails:
+                with pytest.raises(zq.JobFailed, match="no"):
+                    await job.result(PATIENCE_S)
+            else:
+                assert await job.result(PATIENCE_S) == "done"
+
+    assert runs == [1]
 
 
 @pytest.mark.parametrize("ttl", [None, -1])

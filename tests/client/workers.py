@@ -34,6 +34,12 @@ async def until_resumed(site: Site, app: App, id: str, deliveries: int) -> None:
             await pause()
 
 
+async def until_leased(app: App, id: str, until: int) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while (await app.backend.get(id)).lease_until != until:
+            await pause()
+
+
 async def until_ready(app: App, count: int) -> None:
     """The server has to notice that a stream has ended."""
     async with asyncio.timeout(PATIENCE_S):

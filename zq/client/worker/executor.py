@@ -39,7 +39,10 @@ class Capacity:
 
 
 class Executor:
-    """Runs deliveries. `running` has those under way by id, while their deliveries count."""
+    """Runs deliveries. `running` has those whose outcomes the server is to get, by id.
+
+    They are under way, or the hook sees their outcomes.
+    """
 
     def __init__(
         self,
@@ -81,6 +84,11 @@ class Executor:
         return len(self._runaway) + len(self._settling)
 
     @property
+    def under_way(self) -> int:
+        """The number of executions that have not ended."""
+        return len(self._under_way)
+
+    @property
     def has_room(self) -> bool:
         """True if another execution may begin."""
         return len(self._under_way) + len(self._settling) < self._concurrency
@@ -110,7 +118,9 @@ class Executor:
     def drop(self, id: str, lease: int | None, event: EventName = "requeued") -> None:
         """Stop a running job whose delivery has ended, and report only the event."""
         execution = self.running.get(id)
-        if execution is not None and execution.running.delivery.lease == lease:
+        if execution is None or execution.is_over:
+            return
+        if execution.running.delivery.lease == lease:
             execution.running.lost = event
             execution.end(_REASONS.get(event, "requeued"))
 
@@ -177,18 +187,31 @@ class Executor:
 
     def _on_over(self, execution: Execution) -> None:
         running = execution.running
-        if self.running.get(running.id) is execution:
-            del self.running[running.id]
         self._under_way.discard(execution)
         if running.lost is not None:
+            self._forget(execution)
             self._settle(self._settler.lost(running.id, running.lost))
         elif execution.reason == "shutdown" and execution.result is MISSING:
+            self._forget(execution)
             self.unfinished.append(running.delivery)
         else:
             self.finished += 1
-            if not self._settler.at_once(execution):
-                self._settle(self._settler.settle(execution))
+            if self._settler.at_once(execution):
+                self._forget(execution)
+            else:
+                self._settle(self._report(execution))
         self._let_go()
+
+    async def _report(self, execution: Execution) -> None:
+        try:
+            await self._settler.settle(execution, self._forget)
+        finally:
+            self._forget(execution)  # a fault must not leave it held for ever
+
+    def _forget(self, execution: Execution) -> None:
+        """Its delivery has ended, or is about to."""
+        if self.running.get(execution.running.id) is execution:
+            del self.running[execution.running.id]
 
     def _settle(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -141,11 +141,16 @@ class Settler:
         self._succeed(execution.running, execution.result, None)
         return True
 
-    async def settle(self, execution: Execution) -> None:
-        """Report the outcome to the server, the hook and the listeners."""
+    async def settle(self, execution: Execution, on_report: Callable[[Execution], None]) -> None:
+        """Report the outcome to the server, the hook and the listeners.
+
+        `on_report` is called when the hook has seen it. Until then the job must be held, and may
+        come again over another stream.
+        """
         running, result = execution.running, execution.result
         error = self._error(execution)
         if isinstance(error, GiveBack):
+            on_report(execution)
             await self._give_back(running.delivery, error.delay_ms)
             return
         failure = None
@@ -158,8 +163,9 @@ class Settler:
             if self._after is not None and outcome.final:
                 await self._call_after(self._after, outcome)
                 result = outcome.result
-                if failure is not None and outcome.error is not None:
-                    failure = _with(failure, outcome.error)
+                if failure is not None:
+                    failure = _with(failure, outcome.error, running.delivery)
+        on_report(execution)
         if failure is None:
             self._journal.completed(execution)
             self._succeed(running, result, outcome)
@@ -306,13 +312,11 @@ def _failure(error: BaseException, execution: Execution) -> LeasedFailure:
     return failure_of(error, delivery, execution.handler.on_exception)
 
 
-def _with(failure: LeasedFailure, error: JobError) -> LeasedFailure:
-    """The report with the hook's changes to the error."""
-    return LeasedFailure(
-        error.message,
-        error.error_type,
-        error.backtrace,
-        failure.retry_at,
-        failure.kill,
-        failure.lease,
+def _with(failure: LeasedFailure, error: JobError | None, delivery: Delivery) -> LeasedFailure:
+    """The report with the hook's changes to the error, and of the delivery after the hook."""
+    failure = msgspec.structs.replace(failure, lease=delivery.lease)
+    if error is None:
+        return failure
+    return msgspec.structs.replace(
+        failure, message=error.message, error_type=error.error_type, backtrace=error.backtrace
     )

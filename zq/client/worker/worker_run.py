@@ -124,7 +124,7 @@ class WorkerRun:
     @property
     def counts(self) -> tuple[int, int]:
         """The executions that have finished, and those under way."""
-        return self._executor.finished, len(self._executor.running)
+        return self._executor.finished, self._executor.under_way
 
     async def ended(self) -> DrainReport:
         """Wait for the end."""
