@@ -66,13 +66,17 @@ async def test_a_thread_tells_of_its_progress_too(app: App, site: Site) -> None:
     assert (told.type, told.data) == ("progress", 0.5)
 
 
-async def test_what_happens_while_the_network_is_down_is_told_later(site: Site) -> None:
+@pytest.mark.parametrize("by_proxy", [False, True], ids=["plain", "proxy"])
+async def test_what_happens_while_the_network_is_down_is_told_later(
+    site: Site, by_proxy: bool
+) -> None:
     async with Relay.to(site) as relay, App(relay.url) as app, App(site.url) as direct:
         queue, there = app.queue("mail"), direct.queue("mail")
         async with aclosing(app.events(queue="mail", types=["enqueued"])) as events:
             first = await listening(site, events)
             await queue.enqueue("a", 1)
             seen = [(await first).key]
+            refused = relay.fail("/events", "refused") if by_proxy else None
             relay.cut()
             await there.enqueue("b", 1)
             await direct.queue("other").enqueue("x", 1)
@@ -80,6 +84,7 @@ async def test_what_happens_while_the_network_is_down_is_told_later(site: Site) 
             async with asyncio.timeout(PATIENCE_S):
                 seen += [(await anext(events)).key for _ in range(2)]
     assert seen == ["mail,a", "mail,b", "mail,c"]
+    assert refused is None or refused.is_set()
 
 
 async def test_a_program_goes_on_where_it_was(app: App, site: Site) -> None:
