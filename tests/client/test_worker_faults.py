@@ -185,6 +185,15 @@ async def test_a_worker_outlives_what_a_proxy_answers_for_a_server_that_is_away(
             assert await job.result(PATIENCE_S) == 1
 
 
+async def test_a_burst_outlives_what_a_proxy_answers_for_a_server_that_is_away(site: Site) -> None:
+    async with Relay.to(site) as relay, App(relay.url) as app:
+        app.task(lambda: None)
+        refused = relay.fail("/jobs/count", "refused")
+        report = await zq.Worker(app, burst=True).run()
+
+    assert (refused.is_set(), report.finished) == (True, 0)
+
+
 class Recorder(HttpBackend):
     """The real backend; posts are recorded, and held back while the gate is shut."""
 

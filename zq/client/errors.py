@@ -214,6 +214,12 @@ def is_foreign(error: BackendError) -> bool:
     return error.code == BackendError.code or error.code.startswith("http_")
 
 
+def may_pass(error: BackendError) -> bool:
+    """True if the same request may succeed later. A proxy may refuse it as long as its server is
+    away."""
+    return isinstance(error, Unavailable) or is_foreign(error)
+
+
 def concerns_jobs(error: ZqError) -> bool:
     """True if the jobs are at fault, and not the server, a proxy or the access key."""
     if isinstance(error, InvalidRequest | InvalidPayload):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from zq.client.backend import Backend, EventStream
-from zq.client.errors import BackendError, InvalidOption, Unavailable, is_foreign
+from zq.client.errors import BackendError, InvalidOption, may_pass
 from zq.client.http.transport import jittered
 from zq.client.job_error import JobError
 from zq.client.running import EventName, Running, ends_task
@@ -90,9 +90,9 @@ async def follow(
     """Events without end, from now on or after the place `since`.
 
     A stream that breaks is opened again at its place. Missed events follow, or a `gap` if the
-    server no longer has them. A proxy may refuse it as long as the server is away. Once a stream is
-    open, `is_over` tells whether any event can still come. Raises `BackendError` if the first
-    stream cannot be opened, or the server refuses another one for good.
+    server no longer has them. Once a stream is open, `is_over` tells whether any event can still
+    come. Raises `BackendError` if the first stream cannot be opened, or the server refuses another
+    one for good.
     """
     stream: EventStream | None = await backend.events(query, since)
     attempt = 0
@@ -109,7 +109,7 @@ async def follow(
                     yield event
                 since = stream.last_id
         except BackendError as error:
-            if not isinstance(error, Unavailable) and not is_foreign(error):
+            if not may_pass(error):
                 raise
             log.warning("the stream of events has broken: %s", error)
         finally:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from zq.client.backend import Backend, TakeStream
-from zq.client.errors import BackendError, Unavailable, is_foreign
+from zq.client.errors import BackendError, Unavailable, may_pass
 from zq.client.http.transport import jittered
 from zq.client.values import Delivery, Held, Notice, TakeRequest
 from zq.client.worker.acks import persistently
@@ -85,10 +85,7 @@ class Supply:
     async def run(
         self, on_jobs: Callable[[Sequence[Delivery | Notice]], None], on_lost: Callable[[], None]
     ) -> None:
-        """Run until cancelled. Raises `BackendError` if the server refuses another stream for good.
-
-        A proxy may refuse it as long as the server is away.
-        """
+        """Run until cancelled. Raises `BackendError` if the server refuses a stream for good."""
         attempt = 0
         while True:
             try:
@@ -100,7 +97,7 @@ class Supply:
                     on_jobs(await stream.deliveries())
                     attempt = 0
             except BackendError as error:
-                if not isinstance(error, Unavailable) and not is_foreign(error):
+                if not may_pass(error):
                     raise
                 if self._stream is not None:
                     await self.close()

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from zq.client.core import keep_loggers
-from zq.client.errors import Unavailable, ZqError
+from zq.client.errors import BackendError, Unavailable, ZqError, may_pass
 from zq.client.events import Event
 from zq.client.http.transport import jittered
 from zq.client.outcome import DrainReport
@@ -311,11 +311,14 @@ class WorkerRun:
                 pause = LOOK_EVERY_S
                 continue
             pause = min(2 * pause, ASK_EVERY_S)
-            with contextlib.suppress(Unavailable):
+            try:
                 if await self._backend.count(query) == 0:
                     if is_over is None or await is_over():
                         self._begin_nothing_more()
                     pause = LOOK_EVERY_S
+            except BackendError as error:
+                if not may_pass(error):
+                    raise
 
     # The end
 
