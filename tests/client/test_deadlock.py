@@ -81,6 +81,8 @@ async def test_a_job_behind_a_long_one_goes_to_a_worker_that_comes_later(
     zq_app: App, zq_worker: Working
 ) -> None:
     end = asyncio.Event()
+    told: asyncio.Queue[str | None] = asyncio.Queue()
+    zq_app.on("requeued")(lambda event: told.put_nowait(event.id))
 
     @zq_app.task
     async def work(long: bool) -> bool:
@@ -96,6 +98,9 @@ async def test_a_job_behind_a_long_one_goes_to_a_worker_that_comes_later(
                 await asyncio.sleep(0.01)
         async with zq_worker(zq_app, prefetch=4):
             assert [await job.result(PATIENCE_S) for job in jobs[1:]] == [False] * 3
+        untold = {job.id for job in jobs[1:]}
+        while untold:
+            untold.discard(await asyncio.wait_for(told.get(), PATIENCE_S) or "")
         end.set()
         assert await jobs[0].result(PATIENCE_S)
 

@@ -88,6 +88,15 @@ async def give_back(
     return [each.id for each in unfinished]
 
 
+async def hand_back(
+    backend: Backend, events: Listeners, jobs: Sequence[Delivery], delay_ms: int = 0
+) -> None:
+    """Give jobs back, until the server has answered, and tell listeners."""
+    held = [Held(each.id, each.lease) for each in jobs]
+    await persistently(partial(backend.release, held, delay_ms))
+    await tell_returned(events, jobs)
+
+
 async def tell_returned(events: Listeners, gone: Sequence[Delivery]) -> None:
     """Tell listeners of jobs that went back unfinished."""
     if events.wanted("requeued"):
@@ -139,9 +148,7 @@ class UnknownJobs:
             while self._waiting:
                 batch = self._waiting[:MOST_IN_A_POST]
                 del self._waiting[:MOST_IN_A_POST]
-                held = [Held(each.id, each.lease) for each in batch]
-                await persistently(partial(self._backend.release, held, round(PAUSE_S * 1000)))
-                await tell_returned(self._events, batch)
+                await hand_back(self._backend, self._events, batch, round(PAUSE_S * 1000))
             self.is_idle = True
 
 

@@ -21,11 +21,11 @@ from zq.client.job_error import DETAILS, JobError
 from zq.client.outcome import Outcome
 from zq.client.running import EventName, GiveBack, Running, current, ends_task
 from zq.client.task import HasTasks
-from zq.client.values import MISSING, Delivery, Held, LeasedFailure, Success
-from zq.client.worker.acks import MOST_LATE, Acknowledger, persistently, report
+from zq.client.values import MISSING, Delivery, LeasedFailure, Success
+from zq.client.worker.acks import MOST_LATE, Acknowledger, report
 from zq.client.worker.execution import Execution
 from zq.client.worker.handlers import Timeout, failure_of, is_final
-from zq.client.worker.holding import tell_returned
+from zq.client.worker.holding import hand_back
 from zq.client.worker.processes import Failed
 from zq.model.job import Retention
 
@@ -175,12 +175,10 @@ class Settler:
                 await self._tell(outcome)
 
     async def _give_back(self, delivery: Delivery, delay_ms: int) -> None:
-        held = [Held(delivery.id, delivery.lease)]
         try:
-            await persistently(lambda: self._backend.release(held, delay_ms))
+            await hand_back(self._backend, self._events, [delivery], delay_ms)
         except ZqError as fault:
             log.error("the job %s could not be given back: %s", delivery.id, fault)
-        await tell_returned(self._events, [delivery])
 
     def stored(self, ids: Iterable[str]) -> None:
         """Tell of successes, now that the server has stored them."""

@@ -5,15 +5,14 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TypeVar
 
 from zq.client.backend import Backend, TakeStream
 from zq.client.errors import BackendError, Unavailable, may_pass
+from zq.client.events import Listeners
 from zq.client.http.transport import jittered
-from zq.client.values import Delivery, Held, Notice, TakeRequest
-from zq.client.worker.acks import persistently
-from zq.client.worker.holding import LogLimiter
+from zq.client.values import Delivery, Notice, TakeRequest
+from zq.client.worker.holding import LogLimiter, hand_back
 
 T = TypeVar("T")
 
@@ -147,7 +146,10 @@ class Patience:
 
 
 async def give_back_tired(
-    backend: Backend, waiting: Callable[[], list[str]], take: Callable[[str], Delivery]
+    backend: Backend,
+    events: Listeners,
+    waiting: Callable[[], list[str]],
+    take: Callable[[str], Delivery],
 ) -> None:
     """Give back what lies too long, for ever. `take` takes a job from those that wait."""
     patience = Patience()
@@ -155,5 +157,4 @@ async def give_back_tired(
         await asyncio.sleep(LOOK_EVERY_S)
         tired = [take(id) for id in patience.tired_of(waiting())]
         if tired:
-            held = [Held(each.id, each.lease) for each in tired]
-            await persistently(partial(backend.release, held))
+            await hand_back(backend, events, tired)

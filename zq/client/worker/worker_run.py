@@ -186,7 +186,8 @@ class WorkerRun:
         request = self._plan.request
         helpers = [self._supply.run(self._on_jobs, self._on_lost)]
         helpers += [self._acks.run(), self._strangers.run()]
-        helpers.append(give_back_tired(self._backend, self._behind, self._let_go))
+        events = self._app.core.events
+        helpers.append(give_back_tired(self._backend, events, self._behind, self._let_go))
         if request.lease_ms is not None:
             opened_at = self._supply.opened_at
             helpers.append(
