@@ -1,18 +1,16 @@
 """One run of a worker: its tasks while it runs, and the order in which they end."""
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from zq.client.core import keep_loggers
-from zq.client.errors import BackendError, Unavailable, ZqError, may_pass
+from zq.client.errors import BackendError, Unavailable, may_pass
 from zq.client.events import Event
-from zq.client.http.transport import jittered
 from zq.client.outcome import DrainReport
 from zq.client.running import EventName, call_all, ends_task
 from zq.client.task import HasTasks
@@ -21,15 +19,13 @@ from zq.client.worker.acks import Acknowledger, follows
 from zq.client.worker.execution import INSISTING_S, watching_tasks
 from zq.client.worker.executor import Capacity, Executor
 from zq.client.worker.handlers import Handler, Handlers
-from zq.client.worker.holding import UnknownJobs, give_back, renew, resume
+from zq.client.worker.holding import UnknownJobs, renew, resume
+from zq.client.worker.leaving import LAST_POSTS_S, Leaving
 from zq.client.worker.settling import AfterExecution, Journal, Settler
 from zq.client.worker.standstill import watching_loop
 from zq.client.worker.supply import Supply, give_back_tired
 
 log = logging.getLogger("zq.worker")
-
-LAST_POSTS_S = 5.0
-"""How long a stopping worker tries to send its last reports, if its time allows."""
 
 LEAST_S = 0.5
 """Each step of the end may take at least this long, even if the time is over."""
@@ -84,22 +80,18 @@ class WorkerRun:
             on_runaways=self._on_runaways,
         )
         self._strangers = UnknownJobs(self._backend, app.core.events)
+        self._leaving = Leaving(self._backend, app.core.events, plan.request.worker)
         self._stopping = asyncio.Event()
         self._aborted = asyncio.Event()
         self._supply = Supply(self._backend, plan.request, self._stopping, plan.connect_s)
         # Ids in their order, and the jobs among them that are still wanted.
         self._order: deque[str] = deque()
         self._waiting: dict[str, tuple[Delivery, Handler]] = {}
-        self._left = plan.max_jobs
+        self._jobs_left = plan.max_jobs
         self._patience = plan.shutdown_s
         self._deadline: float | None = None
         self._done: asyncio.Future[DrainReport] = asyncio.get_running_loop().create_future()
-        self._unstarted: dict[str, Delivery] = {}
-        self._unwanted = asyncio.Event()
-        """Set when a job has come although the worker stops."""
-        self._returned: dict[str, None] = {}
         self._resuming: set[asyncio.Task[None]] = set()
-        self._asked = False
         self._is_warm = False
         """True once the app's functions for the start have run."""
 
@@ -187,7 +179,7 @@ class WorkerRun:
         helpers = [self._supply.run(self._on_jobs, self._on_lost)]
         helpers += [self._acks.run(), self._strangers.run()]
         events = self._app.core.events
-        helpers.append(give_back_tired(self._backend, events, self._behind, self._let_go))
+        helpers.append(give_back_tired(self._backend, events, self._behind, self._withdraw))
         if request.lease_ms is not None:
             opened_at = self._supply.opened_at
             helpers.append(
@@ -235,9 +227,8 @@ class WorkerRun:
         self._executor.drop(held.id, held.lease, event)
 
     def _put(self, delivery: Delivery) -> None:
-        if self._stopping.is_set() or self._left == 0:
-            self._unstarted[delivery.id] = delivery
-            self._unwanted.set()
+        if self._stopping.is_set() or self._jobs_left == 0:
+            self._leaving.add(delivery)
             return
         handler = self._handlers.find(delivery)
         if handler is None or not handler.knows(delivery.payload):
@@ -245,9 +236,9 @@ class WorkerRun:
             return
         self._waiting[delivery.id] = delivery, handler
         self._order.append(delivery.id)
-        if self._left is not None:
-            self._left -= 1
-            if self._left == 0:
+        if self._jobs_left is not None:
+            self._jobs_left -= 1
+            if self._jobs_left == 0:
                 self._stopping.set()
 
     def _begin_more(self) -> None:
@@ -261,21 +252,18 @@ class WorkerRun:
         """The jobs that could begin in another worker."""
         return [] if self._stopping.is_set() else [*self._waiting]
 
-    def _let_go(self, id: str) -> Delivery:
+    def _withdraw(self, id: str) -> Delivery:
         """Take a job that has not begun out of the line, to give it back."""
         delivery, _ = self._waiting.pop(id)
-        if self._left is not None:
-            self._left += 1
+        if self._jobs_left is not None:
+            self._jobs_left += 1
         return delivery
 
     def _on_lost(self) -> None:
-        """Drop the jobs that have not begun: their stream has broken, and they will come again.
-
-        The server does not know of the next stream that its worker stops.
-        """
-        self._asked = False
-        if self._left is not None and not self._stopping.is_set():
-            self._left += len(self._waiting)
+        """Drop the jobs that have not begun: their stream has broken, and they will come again."""
+        self._leaving.on_lost()
+        if self._jobs_left is not None and not self._stopping.is_set():
+            self._jobs_left += len(self._waiting)
         self._waiting.clear()
 
     def _stored(self, ids: Iterable[str]) -> None:
@@ -290,7 +278,7 @@ class WorkerRun:
     def _held(self) -> list[Held]:
         deliveries = [each.running.delivery for each in self._executor.running.values()]
         deliveries += [delivery for delivery, _ in self._waiting.values()]
-        deliveries += self._unstarted.values()
+        deliveries += self._leaving.unstarted.values()
         return [Held(each.id, each.lease) for each in deliveries]
 
     def _on_runaways(self) -> None:
@@ -337,7 +325,8 @@ class WorkerRun:
     def _begin_nothing_more(self) -> None:
         """Return jobs that have not begun, as soon as no others can come in their place."""
         self._stopping.set()
-        self._unstarted |= {id: delivery for id, (delivery, _) in self._waiting.items()}
+        for delivery, _ in self._waiting.values():
+            self._leaving.add(delivery)
         self._waiting.clear()
         self._left_s()
 
@@ -357,8 +346,8 @@ class WorkerRun:
         """Let running jobs finish, and as many more as were requested."""
 
         async def finish() -> None:
-            await self._return_unstarted()
-            returning = asyncio.create_task(self._return_unwanted())
+            await self._leaving.return_unstarted()
+            returning = asyncio.create_task(self._leaving.return_what_comes())
             try:
                 while self._waiting or not self._executor.is_idle:
                     await self._executor.idle()
@@ -369,62 +358,28 @@ class WorkerRun:
         if time_for_it > 0 and not self._aborted.is_set():
             await self._unless_aborted(finish(), time_for_it)
 
-    async def _return_unwanted(self) -> None:
-        """Return what comes all the same, for ever: over a stream that was opened again so that
-        running jobs go on, or because the server did not hear that no more are wanted.
-
-        To ask before such a job has come would send those that run here to another worker.
-        """
-        attempt = 0
-        while True:
-            await self._unwanted.wait()
-            await self._return_unstarted()
-            attempt = 0 if self._asked else attempt + 1
-            if attempt:
-                await asyncio.sleep(jittered(attempt))
-
-    async def _return_unstarted(self) -> None:
-        self._unwanted.clear()
-        await self._ask_for_no_more()
-        unstarted, self._unstarted = self._unstarted, {}
-        await self._give_back(unstarted, LAST_POSTS_S)
-
-    async def _ask_for_no_more(self) -> None:
-        """Take leave: what the server sends no more, and gets back, its worker did not die of."""
-        if self._asked:
-            return
-        # The stream may break before the answer. The next one then has to be asked.
-        self._asked, is_heard = True, False
-        try:
-            with contextlib.suppress(ZqError, TimeoutError):
-                async with asyncio.timeout(LAST_POSTS_S):
-                    await self._backend.drain(self._plan.request.worker)
-                is_heard = True
-        finally:
-            self._asked = self._asked and is_heard
-
     async def _end(self, helpers: Sequence[asyncio.Task[None]]) -> DrainReport:
         """End everything, whatever handlers do. Each step has its own time."""
         executor = self._executor
         try:
             self._begin_nothing_more()
-            await self._unless_aborted(self._ask_for_no_more(), self._last_s())
+            await self._unless_aborted(self._leaving.ask_for_no_more(), self._last_s())
             if not self._aborted.is_set():
                 await self._end_all(max(LEAST_S, self._clean_up_s))
             if self._aborted.is_set():
                 await self._end_all(LEAST_S)
             await self._unless_aborted(self._last_posts(), self._last_s())
             await self._unless_aborted(self._shut_down(), self._last_s())
-            unfinished = {each.id: each for each in executor.unfinished}
-            await self._give_back(unfinished | self._unstarted, self._last_s())
+            await self._leaving.give_back(executor.unfinished, self._last_s())
         finally:
             for task in helpers:
                 task.cancel()
             executor.close()
             await asyncio.wait(helpers, timeout=LEAST_S)
             await self._supply.close()
+            returned = [*self._leaving.returned]
             report = DrainReport(
-                executor.finished, [*self._returned], executor.stuck, self._aborted.is_set()
+                executor.finished, returned, executor.stuck, self._aborted.is_set()
             )
             if not self._done.done():
                 self._done.set_result(report)
@@ -465,11 +420,6 @@ class WorkerRun:
         finally:
             task.cancel()
             aborted.cancel()
-
-    async def _give_back(self, unfinished: Mapping[str, Delivery], seconds: float) -> None:
-        events = self._app.core.events
-        back = await give_back(self._backend, events, [*unfinished.values()], seconds)
-        self._returned |= dict.fromkeys(back)
 
     async def _emit(self, name: EventName) -> None:
         await self._app.core.events.emit(Event(name))
