@@ -228,7 +228,7 @@ async def test_a_worker_that_stops_keeps_no_job_that_it_does_not_run(
         else:
             await refused.wait()
             await until_delivered(site, 5)
-        async with working(near):
+        async with working(near), asyncio.timeout(PATIENCE_S):
             assert [await near.job(job.id).result(PATIENCE_S) for job in jobs[1:]] == [1, 2]
         assert not running.done()
         go_on.set()

@@ -249,7 +249,7 @@ async def test_a_process_whose_stream_broke_is_heard(
         shop.core.backend = HttpBackend(Address(relay.url))
         stored = await surrounded.fails_when_told.enqueue(str(begun))
         job = near.job(stored.id)
-        async with working(shop, processes=1):
+        async with working(shop, processes=1), asyncio.timeout(PATIENCE_S):
             await until(begun.exists)
             relay.cut()
             await until_resumed(site, near, stored.id, 2)
