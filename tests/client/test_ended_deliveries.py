@@ -42,7 +42,7 @@ async def test_a_delivery_that_ends_while_a_handler_cleans_up_after_its_time(
         return "done"
 
     job = await slow.options(max_attempts=1).enqueue()
-    async with working(app, lease=30, concurrency=2, cleanup_timeout=PATIENCE_S):
+    async with working(app, lease=30, concurrency=3, cleanup_timeout=PATIENCE_S):
         await asyncio.wait_for(cleaning.wait(), PATIENCE_S)
         if how == "stalled":
             site.clock.advance(30_001)
