@@ -349,6 +349,7 @@ class WorkerRun:
             await self._leaving.return_unstarted()
             returning = asyncio.create_task(self._leaving.return_what_comes())
             try:
+                await asyncio.sleep(0)  # Python tells of a coroutine that ends before it has begun
                 while self._waiting or not self._executor.is_idle:
                     await self._executor.idle()
             finally:
