@@ -154,34 +154,29 @@ class Intake:
         assert make is not None, "a command has come with a plan, and no room makes any"
         return make(self._work, self._commands)
 
-    def take(self, command: Enqueue) -> Sliced[object]:
-        """Decide a command's jobs: all or none. Return an `EnqueueResult`, or why none."""
+    def take(self, command: Enqueue, *, refusable: bool = True) -> Sliced[object]:
+        """Decide a command's jobs: all or none. Return an `EnqueueResult`, or why none.
+
+        Copies of stored jobs are not `refusable`: what may refuse new jobs has let those in.
+        """
         if self._keyed is not None:
             command = yield from self._keyed(self._work, command)
         drawing = any(map(_OPTIONS, command.jobs))
         is_large = len(command.jobs) > SLICE_JOBS
-        if is_large and (drawing or self._depths is not None or command.reach is not EVERYWHERE):
+        refusal: object = None
+        if not refusable:
+            pass
+        elif is_large and (drawing or self._depths is not None or command.reach is not EVERYWHERE):
             refusal = yield partial(self._refusal, command, drawing)
         else:
             refusal = self._refusal(command, drawing)
-        if refusal is None and self._bounds is not None and not command.over_depth:
+        if refusal is None and refusable and self._bounds is not None and not command.over_depth:
             refusal = yield from self._bounds.refusal(command)
         if refusal is not None:
             return refusal
-        # The bounds have reserved what the command brings. Only now is it sure that it is stored.
-        if self._depths is not None:
+        if self._depths is not None and refusable:
+            # The bounds have reserved what the command brings. Now it is sure that it is stored.
             self._depths.take()
-        return (yield from self._admit(command, drawing))
-
-    def take_copies(self, command: Enqueue) -> Sliced[EnqueueResult]:
-        """Decide jobs like stored ones, all of them: what may refuse new jobs let those in."""
-        if self._keyed is not None:
-            command = yield from self._keyed(self._work, command)
-        return (yield from self._admit(command, any(map(_OPTIONS, command.jobs))))
-
-    def _admit(self, command: Enqueue, drawing: bool) -> Sliced[EnqueueResult]:
-        """Decide the jobs of a command that nothing refuses. If `drawing`, some have options."""
-        is_large = len(command.jobs) > SLICE_JOBS
         holding: Sequence[Hold[UnitOfWork]] = ()
         if drawing:
             admit = partial(admit_new, self._work, command.jobs, command.reach.maker)

@@ -335,7 +335,9 @@ def _completion(sent: _Success, place: str, codec: BodyCodec) -> Completion:
 
 def _text(raw: Raw, field: str, codec: BodyCodec) -> tuple[str, int]:
     """A value of any kind as JSON text for the store, and its size in bytes."""
-    text = one_line(str(raw, "utf-8"))
+    text = str(raw, "utf-8")
+    if "\n" in text or "\r" in text:  # asked here as well: few have them, and a call costs more
+        text = one_line(text)
     if len(text) > MAX_DEPTH and nests_too_deeply(text):
         raise InvalidRequest(
             f"invalid {codec.name}: {field}: values may nest up to {MAX_DEPTH} deep"

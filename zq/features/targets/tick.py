@@ -206,7 +206,8 @@ def _store(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
 def _taken(work: UnitOfWork, twins: Enqueue) -> Sliced[EnqueueResult]:
     """Store twins in the target that they name, also if that is a queue with targets."""
     intake = Intake(work, [twins])
-    result = yield from intake.take_copies(twins)
+    result = yield from intake.take(twins, refusable=False)
+    assert isinstance(result, EnqueueResult), "nothing refuses copies"
     yield from intake.store()
     return result
 
