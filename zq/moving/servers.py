@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from zq.model.parts import in_parts
+
 TIMEOUT_S = 60
 
 PART_BYTES = 2**20
@@ -75,18 +77,8 @@ def encoded(body: object) -> bytes:
 
 
 def parts(items: Iterable[Doc]) -> Iterator[list[Doc]]:
-    """Cut items into parts for a request each: of up to `PART_BYTES`, or of one item."""
-    part: list[Doc] = []
-    size = 0
-    for item in items:
-        more = len(encoded(item))
-        if part and size + more > PART_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(item)
-        size += more
-    if part:
-        yield part
+    """Items in parts for a request each: of up to `PART_BYTES`, or of one item."""
+    return in_parts(items, lambda item: len(encoded(item)), PART_BYTES)
 
 
 def quoted(name: str) -> str:

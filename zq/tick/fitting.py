@@ -5,13 +5,13 @@ inbox, and against all others in their transaction. Payloads are compared in sli
 event loop serves others meanwhile.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
 from zq.model.checksums import fits
 from zq.model.errors import NotCompared, TooManyCompared, ZqError
 from zq.model.job import INLINE_PAYLOAD, JobRecord
+from zq.model.parts import in_parts
 from zq.store.api import Sliced
 from zq.tick.hooks import PayloadRules
 from zq.tick.work import UnitOfWork
@@ -31,8 +31,6 @@ Arrival = tuple[JobRecord, str]
 
 Comparison = tuple[JobRecord, Collection[str]]
 """A stored job, and the queues with whose rules its payload is compared."""
-
-T = TypeVar("T")
 
 
 class ComingPayloads:
@@ -62,7 +60,7 @@ def misfits(
     if rules is None:
         return found
     most = None if all_now else MOST_STEPS
-    for part in by_bytes(compared, [job.payload_size for job, _ in compared], MOST_READ):
+    for part in in_parts(compared, lambda each: each[0].payload_size, MOST_READ):
         bodies: Mapping[int, str] = {}
         if most is None or rules.steps <= most:
             bodies = yield from _bodies(work, [job for job, _ in part])
@@ -76,20 +74,6 @@ def misfits(
             if why is not None:
                 found[job.key] = why
     return found
-
-
-def by_bytes(things: Sequence[T], sizes: Sequence[int], most: int) -> Iterator[Sequence[T]]:
-    """Things in parts of at most so many bytes. A larger thing is a part of its own."""
-    part: list[T] = []
-    total = 0
-    for thing, size in zip(things, sizes, strict=True):
-        if part and total + size > most:
-            yield part
-            part, total = [], 0
-        part.append(thing)
-        total += size
-    if part:
-        yield part
 
 
 def _rules_of(work: UnitOfWork, queues: Collection[str]) -> PayloadRules | None:

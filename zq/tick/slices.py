@@ -5,6 +5,7 @@ A function that runs in slices is a generator: see `zq.store.api.Sliced`.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,6 +22,7 @@ from zq.model.commands import (
     Settled,
     Succeed,
 )
+from zq.model.parts import in_parts
 from zq.store.api import Sliced, exhaust
 
 T = TypeVar("T")
@@ -54,7 +56,7 @@ def by_slices(
             return answers
         parts = [_parts(command) for command in commands]
         replies: list[object] = []
-        for group in _groups([part for some in parts for part in some]):
+        for group in in_parts(chain.from_iterable(parts), _weight, SLICE_ROWS):
             if any(isinstance(command, Clear) for command in group):
                 replies += yield partial(exhaust, _in_slices(phase(work, group)))
             else:
@@ -135,20 +137,6 @@ def _part(command: Succeed | Extend | Release | Return, keys: Sequence[int]) -> 
 
 def _restricted(by_key: Mapping[int, T], keys: Sequence[int]) -> dict[int, T]:
     return {key: by_key[key] for key in keys if key in by_key}
-
-
-def _groups(commands: Sequence[AnyCommand]) -> Iterator[list[AnyCommand]]:
-    group: list[AnyCommand] = []
-    weight = 0
-    for command in commands:
-        more = _weight(command)
-        if group and weight + more > SLICE_ROWS:
-            yield group
-            group, weight = [], 0
-        group.append(command)
-        weight += more
-    if group:
-        yield group
 
 
 def _merged(replies: Sequence[object]) -> object:

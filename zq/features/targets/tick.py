@@ -9,6 +9,7 @@ caller deletes most jobs before.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TypeVar, get_args
 
 import msgspec
@@ -34,6 +35,7 @@ from zq.model.errors import (
 from zq.model.events import EventType
 from zq.model.job import INLINE_PAYLOAD, NO_EXTRAS, Brief, JobRecord, NewJob, without_former_key
 from zq.model.lifecycle import Status
+from zq.model.parts import in_parts
 from zq.model.patching import Patch
 from zq.model.settings import NO_SETTINGS, QueueSettings, checked, fixed
 from zq.model.sharing import maker
@@ -43,7 +45,7 @@ from zq.store.snapshot import PAGE_BYTES
 from zq.tick.change import patch_jobs
 from zq.tick.depths import depths
 from zq.tick.entering import narrow_keys, narrow_keys_in_place
-from zq.tick.fitting import ComingPayloads, by_bytes, misfits
+from zq.tick.fitting import ComingPayloads, misfits
 from zq.tick.hooks import FanOut, Hooks, Options
 from zq.tick.intake import Intake
 from zq.tick.moves import remove
@@ -178,7 +180,7 @@ _new = maker(JobRecord, NewJob, *_OWN)
 
 def store_twins(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
     """Store a twin of each stored job in a target. What may refuse new jobs refuses none."""
-    for some in by_bytes(jobs, [job.payload_size for job in jobs], PAGE_BYTES):
+    for some in in_parts(jobs, attrgetter("payload_size"), PAGE_BYTES):
         _store(work, target, some)
 
 
